@@ -1,0 +1,90 @@
+"""The exceptions of tinyattn, and how their text is put together.
+
+Every message has three parts: what happened, with names, shapes and numbers; why it cannot be; what to
+write instead.  Each class also derives from the usual Python exception, so that ``except ValueError``
+catches what a reader of the standard library would expect.  This module stands on nothing.
+"""
+
+from __future__ import annotations
+
+
+class TinyattnError(Exception):
+    """The common ancestor: ``except ta.TinyattnError`` catches whatever the package raises on purpose."""
+
+
+class ShapeError(TinyattnError, ValueError):
+    """Shapes that do not fit each other, or the operation."""
+
+
+class AxisError(TinyattnError, ValueError, IndexError):
+    """An axis that the array does not have, or that is named twice."""
+
+
+class DTypeError(TinyattnError, TypeError):
+    """A dtype that the operation, or a gradient, cannot have."""
+
+
+class ArgumentError(TinyattnError, ValueError):
+    """An argument of the right type with a value that makes no sense."""
+
+
+class ArgumentTypeError(TinyattnError, TypeError):
+    """An argument of the wrong type, one too many, or one missing."""
+
+
+class IndexRangeError(TinyattnError, IndexError):
+    """An index outside the axis it points into."""
+
+
+class GraphError(TinyattnError, RuntimeError):
+    """A request that the recorded graph cannot answer."""
+
+
+class RuleError(GraphError):
+    """An operation's own gradient rule is wrong: its result has a wrong shape, dtype or type."""
+
+
+class NanError(TinyattnError, FloatingPointError):
+    """``detect_nan`` found the operation that first made a nan or an infinity."""
+
+
+class DataFileError(TinyattnError, ValueError):
+    """A data file that is not what it should be: the message names file, line and expectation.
+
+    Parameters
+    ----------
+    what : str
+        What is wrong and what was expected.
+    path : str
+        The file, as the user named it.
+    line : int, optional
+        The line, counted from 1.
+    """
+
+    def __init__(self, what: str, path: str = "", line: int | None = None) -> None:
+        self.path, self.line = path, line
+        place = path + (f", line {line}" if line is not None else "")
+        super().__init__(f"{place}: {what}" if place else what)
+
+
+class MissingToolError(TinyattnError, RuntimeError):
+    """A program outside Python that is not there, such as a Graphviz renderer."""
+
+
+class MissingLibraryError(TinyattnError, ImportError):
+    """An optional library that is not installed; the message has the line that installs it."""
+
+
+class GradientLost(UserWarning):
+    """A tensor was turned into a plain array where its gradient would have been wanted."""
+
+
+def message(what: str, why: str = "", instead: str = "") -> str:
+    """Put the three parts together, one a line, leaving out what is empty.
+
+    >>> print(message("f(x: (2,)) does not fit.", "It needs a matrix.", "Write f(x[None])."))
+    f(x: (2,)) does not fit.
+      It needs a matrix.
+      Write f(x[None]).
+    """
+    return "\n  ".join(part for part in (what, why, instead) if part)
