@@ -1,0 +1,4 @@
+demo:
+	python3 run.py demo
+test:
+	python3 run.py test
