@@ -1,0 +1,28 @@
+"""Formulas: definitions, gradients as formulas, proofs, and SymPy as the independent referee.
+
+Everything here reads a `Graph` and `Op` records. SymPy is imported only inside the functions that need it.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+_WHERE = {
+    "parse": "definition",
+    "fit": "fitting",
+    "evaluate": "entrywise",
+    "output_shape": "entrywise",
+    "sympy_gradients": "referee",
+}
+
+__all__ = sorted(_WHERE)
+
+
+def __getattr__(name: str) -> Any:
+    """Import a name from its module when it is first asked for."""
+    if name not in _WHERE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{_WHERE[name]}"), name)
+    globals()[name] = value
+    return value

@@ -1,0 +1,64 @@
+"""What a definition may mention, taken from one call: the inputs by name, whole-number arrays, scalars."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+
+
+def operands_of(op: Any, inputs: Sequence[Array], params: Mapping[str, Any]) -> dict[str, Array]:
+    """Give every array that the definition of a call may mention, by the name it has there.
+
+    Parameters
+    ----------
+    op : Op
+        The operation; only its names are read.
+    inputs : sequence of array
+        The values of the inputs, by slot.
+    params : mapping of name to anything
+        The parameters of the call; those that are not numbers are left out.
+    """
+    named = dict(zip(op.names_of(len(inputs)), map(np.asarray, inputs), strict=True))
+    return named | array_parameters(params, tuple(inputs[0].shape) if len(inputs) else ())
+
+
+def array_parameters(params: Mapping[str, Any], shape: tuple[int, ...]) -> dict[str, Array]:
+    """Give the numeric parameters as arrays; a NumPy key also gives `index` and `position`.
+
+    `index` is the one whole-number array of the key, `position` the flat place of every entry that the key reads
+    (in an array of the parameter `shape`, where the call has one, else of the first input).
+    """
+    found = {name: np.asarray(value) for name, value in params.items() if is_numeric(value)}
+    if "key" in params:
+        key, shape = params["key"], tuple(params.get("shape", shape))
+        arrays = [part for part in (key if isinstance(key, tuple) else (key,)) if isinstance(part, np.ndarray)]
+        if len(arrays) == 1:
+            found["index"] = np.where(arrays[0] < 0, arrays[0] + _length(key, shape), arrays[0])
+        if arrays:
+            found["position"] = np.asarray(np.arange(int(np.prod(shape))).reshape(shape)[key])
+    return found
+
+
+def is_numeric(value: Any) -> bool:
+    """Say whether a parameter is a number or an array of numbers (and not axis=None or a name)."""
+    if value is None or isinstance(value, (str, slice, np.dtype, type)) or value is Ellipsis:
+        return False
+    try:
+        return np.asarray(value).dtype.kind in "biuf"
+    except ValueError:
+        return False
+
+
+def _length(key: Any, shape: tuple[int, ...]) -> int:
+    """Give the length of the axis that the one array of a key indexes."""
+    parts = list(key) if isinstance(key, tuple) else [key]
+    at = next(place for place, part in enumerate(parts) if isinstance(part, np.ndarray))
+    dots = next((place for place, part in enumerate(parts) if part is Ellipsis), len(parts))
+    if at < dots:
+        return shape[sum(part is not None for part in parts[:at])]
+    return shape[len(shape) - sum(part is not None for part in parts[at:])]
