@@ -1,3 +1,4 @@
+.PHONY: demo test
 demo:
 	python3 run.py demo
 test:
