@@ -1,0 +1,97 @@
+"""What several rules share: undoing a broadcast, spreading a sum, slopes that may be infinite.
+
+Each of these is written so that it works in all three readings of a rule: numbers, recorded Tensors and
+exact numbers.  They choose among NumPy's spellings in one place, because small calls differ threefold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+_ARRAYS = (np.ndarray, np.generic)
+
+
+def sum_to(g: Any, shape: tuple[int, ...]) -> Any:
+    """Sum ``g`` back to the shape that was broadcast to it: the transpose of broadcasting.
+
+    >>> import numpy as np
+    >>> sum_to(np.ones((2, 3)), (3,))
+    array([2., 2., 2.])
+    """
+    if g.shape == shape:
+        return g
+    new = len(g.shape) - len(shape)
+    stretched = tuple(new + axis for axis, size in enumerate(shape) if size == 1 != g.shape[new + axis])
+    return g.sum(axis=tuple(range(new)) + stretched, keepdims=True).reshape(shape)
+
+
+def spread(g: Any, shape: tuple[int, ...]) -> Any:
+    """Repeat ``g`` along its axes of size 1: the transpose of a sum that kept them."""
+    if isinstance(g, _ARRAYS) and g.dtype != object:
+        out = np.empty(shape, g.dtype)  # a fifth of the time of np.broadcast_to on small arrays
+        out[...] = g
+        return out
+    return np.broadcast_to(g, shape)
+
+
+def with_axes(g: Any, axes: tuple[int, ...], ndim: int) -> Any:
+    """Give the axes back, as size 1, that a reduction of ``ndim`` axes dropped."""
+    sizes = iter(g.shape)
+    return g.reshape(tuple(1 if axis in axes else next(sizes) for axis in range(ndim)))
+
+
+def times_slope(g: Any, slope: Callable[[Any], Any], at: Any) -> Any:
+    """``g * slope(at)``, where an entry with cotangent 0 and an infinite or nan slope gives 0.
+
+    Both conditions matter.  Without the first, ``where(x > 0, sqrt(x), 0)`` gets nan from the branch not
+    taken.  Without the second, d2(w sqrt(x))/dw dx at w = 0 would be lost.  The point is replaced before the
+    slope is computed there, so that the gradient of this gradient is clean too.
+    """
+    if isinstance(at, _ARRAYS) and at.dtype != object:
+        with np.errstate(all="ignore"):
+            result = g * slope(at)
+        if np.isfinite(result).all():
+            return result
+    hidden = (g == 0) & _not_finite(slope, at)
+    if not np.any(hidden):
+        return g * slope(at)
+    return np.where(hidden, 0.0, g * slope(np.where(hidden, 1.0, at)))
+
+
+def _not_finite(slope: Callable[[Any], Any], at: Any) -> Any:
+    values = _plain(at)
+    if values.dtype == object:  # exact numbers are always finite
+        return np.zeros(values.shape, bool)
+    with np.errstate(all="ignore"):
+        return ~np.isfinite(slope(values))
+
+
+def _plain(x: Any) -> Any:
+    """The numbers of an array or a Tensor, without recording."""
+    return np.asarray(getattr(x, "data", x)) if not isinstance(x, _ARRAYS) else x
+
+
+def number_like(count: Any, g: Any) -> Any:
+    """A count in the dtype of ``g``; exact numbers keep the integer."""
+    return count if g.dtype == object else count.astype(g.dtype)
+
+
+def swap(x: Any) -> Any:
+    """The last two axes exchanged: the transpose of each matrix."""
+    return x.T if len(x.shape) == 2 else x.mT
+
+
+def matrix_product(a: Any, b: Any) -> Any:
+    """``a @ b``; two plain matrices take ``dot``, which costs a third of ``@`` at lesson size."""
+    if a.__class__ is b.__class__ is np.ndarray and a.ndim == 2 == b.ndim:
+        return a.dot(b)
+    return a @ b
+
+
+def letters(count: int, skip: str = "") -> list[str]:
+    """Index letters for definitions: i, j, k, ..., in the order a reader expects."""
+    alphabet = [letter for letter in "ijklmnopqrstuvw" if letter not in skip]
+    return (alphabet + [f"{letter}{n}" for n in range(1, 9) for letter in alphabet])[:count]
