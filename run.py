@@ -246,7 +246,7 @@ def pip_of(folder: pathlib.Path) -> list:
     """The environment's own pip, else the one outside, told to work for the environment."""
     python = str(python_of(folder))
     start = [python, "-m", "pip"] if has_pip(python) else [BASE_PYTHON, "-m", "pip", "--python", python]
-    return [*start, "install", "--quiet", "--no-input", "--disable-pip-version-check"]
+    return [*start, "install", "-qq", "--no-input", "--disable-pip-version-check"]
 
 
 def may_use_apt() -> bool:

@@ -1,0 +1,83 @@
+"""What every test can use, which tests are run, and when a skipped test counts as a failed one.
+
+``--slow`` adds the tests marked ``slow``.  With ``CI`` and ``TINYATTN_STRICT_SKIPS=1`` in the environment each
+library is expected to be there, so a skip is reported as a failure, except where the reason begins with
+``TINYATTN_SHARED``: those tests need a folder that is not part of the repository.
+"""
+
+from __future__ import annotations
+
+import os
+import sysconfig
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+ALLOWED_SKIP = "TINYATTN_SHARED"
+STRICT_SKIPS = bool(os.environ.get("CI")) and os.environ.get("TINYATTN_STRICT_SKIPS") == "1"
+
+# Pictures in tests come from the renderer that is the same on every machine.
+_pure_dot = next(Path(sysconfig.get_path("scripts")).glob("graphviz-pure*"), None)
+if _pure_dot is not None:
+    os.environ["TINYATTN_DOT"] = str(_pure_dot)
+os.environ["MPLBACKEND"] = "Agg"
+
+
+@pytest.fixture
+def rng() -> np.random.Generator:
+    """The same random numbers in every run."""
+    return np.random.default_rng(20170612)
+
+
+@pytest.fixture(scope="session")
+def root() -> Path:
+    """The folder of the repository."""
+    return Path(__file__).resolve().parent
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    """The folder with cases and data that are not part of the repository."""
+    folder = os.environ.get(ALLOWED_SKIP)
+    if not folder:
+        pytest.skip(f"{ALLOWED_SKIP} does not point to the folder with cases and data")
+    return Path(folder)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--slow", action="store_true", help="also run the tests marked slow")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    named = any("::" in argument for argument in config.args)
+    if config.getoption("--slow") or named or "slow" in config.getoption("markexpr"):
+        return
+    slow = [item for item in items if "slow" in item.keywords]
+    items[:] = [item for item in items if "slow" not in item.keywords]
+    config.hook.pytest_deselected(items=slow)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Iterator[None]:
+    report = yield
+    return refused_if_skipped(report)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report() -> Iterator[None]:
+    report = yield
+    return refused_if_skipped(report)
+
+
+def refused_if_skipped(report: pytest.TestReport | pytest.CollectReport) -> object:
+    """Turn a skip into a failure, where skips are not accepted."""
+    if not STRICT_SKIPS or not report.skipped or hasattr(report, "wasxfail"):
+        return report
+    reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+    reason = reason.removeprefix("Skipped: ")
+    if not reason.startswith(ALLOWED_SKIP):
+        report.outcome = "failed"
+        report.longrepr = f"skipped, which is not accepted in this run: {reason}"
+    return report
