@@ -1,0 +1,152 @@
+"""``draw``: the computation graph of a tensor as a picture."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Literal, cast, get_args
+
+from tinyattn.errors import ArgumentError, message
+from viz import data, dot, text
+from viz.drawing import AnyTheme, Drawing, Parts
+from viz.labels import visible
+from viz.view import View, view_of
+from viz.words import Words
+
+if TYPE_CHECKING:
+    from tinyattn import Tensor
+    from tinyattn.graph import Graph
+
+Show = Literal["op", "shape", "value", "grad"]
+
+
+def draw(
+    y: Tensor | Iterable[Tensor] | Graph,
+    *,
+    show: Iterable[Show] = ("op", "shape", "value", "grad"),
+    direction: Literal["LR", "TB"] = "LR",
+    names: Mapping[str, Tensor] | None = None,
+    scopes: bool = True,
+    max_nodes: int = 60,
+    theme: AnyTheme = "auto",
+    legend: bool = True,
+    title: str | None = None,
+    gradients: bool = False,
+    lang: Literal["en", "zh"] = "en",
+) -> Drawing:
+    """Draw how a tensor was computed: every value, every gradient, under the names of your own code.
+
+    Parameters
+    ----------
+    y : Tensor, list of Tensor, or Graph
+        What was computed.
+    show : iterable of {"op", "shape", "value", "grad"}
+        What stands in each box.
+    direction : {"LR", "TB"}
+        From left to right, or from top to bottom.
+    names : mapping of str to Tensor, optional
+        Names for tensors, before those found in the calling code.
+    scopes : bool
+        Draw each ``with ta.scope("head 1")`` as a frame around its operations.
+    max_nodes : int
+        Fold until there are at most about so many boxes, and say what was folded.
+    theme : {"auto", "light", "dark"}
+        Colours; "auto" follows the reader's setting in a browser, and is light elsewhere.
+    legend : bool
+        Explain the kinds of boxes below the picture.
+    title : str, optional
+    gradients : bool
+        Run a backward pass for the picture alone, so that every box has its gradient; no ``.grad`` changes.
+    lang : {"en", "zh"}
+        The language of the words in the picture.
+
+    Returns
+    -------
+    Drawing
+
+    Examples
+    --------
+    >>> import tinyattn as ta
+    >>> import viz
+    >>> x = ta.tensor([1.0, 2.0], requires_grad=True)
+    >>> y = ta.sum(x * x)
+    >>> print(viz.draw(y, gradients=True).text)
+    x : (2,) = parameter  |  [1 2]  |  gradient [2 4]
+    multiply : (2,) = multiply(x, x)  |  [1 4]  |  gradient [1 1]
+    y : () = sum(multiply)  |  5  |  gradient 1
+    return y
+    <BLANKLINE>
+    """
+    words = Words(lang)
+    _check_choices(show := tuple(show), direction, theme, max_nodes)
+    graph = _graph(y, names, gradients, _variables_of_caller())
+    view = view_of(graph, words, scopes=scopes, max_nodes=max_nodes)
+    heading = title if title is not None else words("graph title", names=text.output_names(graph, words))
+    style = dot.Style(
+        show=frozenset(show),
+        direction=direction,
+        theme="dark" if theme == "dark" else "light",
+        legend=legend,
+        title=heading,
+        words=words,
+    )
+    parts = Parts(
+        dot=lambda: dot.source(view, style),
+        text=lambda: text.listing(graph, words, scopes=scopes),
+        alt_text=lambda: text.alternative(view, words),
+        data=lambda: data.graph_data(view, heading),
+        tips=lambda: _tips(view, words),
+    )
+    return Drawing(heading, theme, parts)
+
+
+def _graph(
+    y: Any, names: Mapping[str, Tensor] | None, gradients: bool, variables: Mapping[str, Any]
+) -> Graph:
+    if hasattr(y, "nodes") and hasattr(y, "outputs"):
+        if names or gradients:
+            raise ArgumentError(
+                message(
+                    "draw(graph) takes neither names nor gradients.",
+                    "A Graph already holds both.",
+                    "Write Graph.of(y, names=..., gradients=...), or give draw the tensor.",
+                )
+            )
+        return cast("Graph", y)
+    from tinyattn.graph import Graph
+
+    outputs = y if hasattr(y, "requires_grad") else list(y)
+    return Graph.of(outputs, names=names, variables=variables, gradients=gradients)
+
+
+def _variables_of_caller() -> dict[str, Any]:
+    """The variables of the code that called draw, from which tensors take their names."""
+    frame = sys._getframe(2)
+    return {**frame.f_globals, **frame.f_locals}
+
+
+def _check_choices(show: tuple[str, ...], direction: str, theme: str, max_nodes: int) -> None:
+    known = get_args(Show)
+    for name in show:
+        if name not in known:
+            raise ArgumentError(f"show has {name!r}; a box can show {', '.join(map(repr, known))}.")
+    if direction not in ("LR", "TB"):
+        raise ArgumentError(f"direction={direction!r}; it is 'LR' (left to right) or 'TB' (top to bottom).")
+    if theme not in get_args(AnyTheme):
+        raise ArgumentError(f"theme={theme!r}; it is 'auto', 'light' or 'dark'.")
+    if max_nodes < 4:
+        raise ArgumentError(f"max_nodes={max_nodes}; a picture needs at least 4 boxes.")
+
+
+def _tips(view: View, words: Words) -> dict[str, str]:
+    """For the pointer: a box's line of the listing, an arrow's two ends, a frame's name."""
+    nodes = view.graph.nodes
+    tips = {}
+    for box in view.boxes:
+        one = box.kind != "fold"
+        tips[box.key] = text.line_of(view.graph, nodes[box.members[0]], words) if one else visible(box.title)
+    titles = {box.key: visible(box.title) for box in view.boxes}
+    for arrow in view.arrows:
+        operand = f" ({arrow.label})" if arrow.label else ""
+        tips[f"{arrow.source}->{arrow.target}"] = f"{titles[arrow.source]} → {titles[arrow.target]}{operand}"
+    return tips

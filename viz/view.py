@@ -1,0 +1,273 @@
+"""Which boxes and arrows a picture of a graph has, before anything is said about their looks.
+
+Casts are passed over, scalars that stem only from constants become one constant, and a graph that is too
+large to read is folded: the deepest scopes first, then siblings that are alike, then the middle of the run.
+A box keeps the numbers of the nodes it stands for, so nothing is lost, only put away.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from viz.values import number
+from viz.words import Words
+
+if TYPE_CHECKING:
+    from tinyattn.graph import Graph, Node
+
+Scope = tuple[str, ...]
+
+_ORDER_FREE = {"add", "multiply", "maximum", "minimum"}
+_LONGEST_FORMULA = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """One box of the picture: a node, or a fold that stands for several."""
+
+    key: str
+    members: tuple[int, ...]
+    kind: str  # "parameter", "input", "constant", "op" or "fold"
+    title: str
+    scope: Scope
+    output: bool
+    formula: str = ""  # how a constant came about, when it was calculated from others
+
+
+@dataclass(frozen=True, slots=True)
+class Arrow:
+    """A value that goes into an operation; ``slot`` is None where a fold hides which operand it is."""
+
+    source: str
+    target: str
+    slot: int | None
+    label: str = ""
+    count: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """The boxes in graph order, the arrows, and what was folded, each as a few words."""
+
+    graph: Graph
+    boxes: tuple[Box, ...]
+    arrows: tuple[Arrow, ...]
+    folded: tuple[str, ...] = ()
+
+
+def view_of(graph: Graph, words: Words, *, scopes: bool = True, max_nodes: int = 60) -> View:
+    """The picture of a graph in boxes and arrows, with at most ``max_nodes`` boxes where folding allows."""
+    sources, outputs = _drawn_inputs(graph)
+    formulas = _settled_formulas(graph, sources, outputs)
+    for index in formulas:
+        sources[index] = ()
+    seen = _reached(sources, outputs)
+    consumers: dict[int, list[int]] = {index: [] for index in seen}
+    for index in seen:
+        for source, _ in sources[index]:
+            consumers[source].append(index)
+    boxes = tuple(_box(graph, index, consumers[index], outputs, formulas, scopes) for index in seen)
+    arrows = tuple(
+        Arrow(f"n{source}", f"n{index}", slot, _slot_label(graph.nodes[index], slot))
+        for index in seen
+        for source, slot in sources[index]
+    )
+    return _folded(View(graph, boxes, arrows), words, max_nodes)
+
+
+def slot_names(node: Node) -> tuple[str, ...]:
+    """The names of an operation's inputs, one a slot, as its record calls them."""
+    if node.op is None:
+        return ()
+    if node.op.variadic:
+        return tuple(str(slot) for slot in range(len(node.inputs)))
+    return tuple(node.op.input_names)
+
+
+Sources = list[tuple[tuple[int, int], ...]]
+
+
+def _drawn_inputs(graph: Graph) -> tuple[Sources, frozenset[int]]:
+    """Per node its inputs as (node, slot), and the outputs, with hidden nodes passed over."""
+    through = list(range(len(graph.nodes)))
+    sources: Sources = []
+    for node in graph.nodes:
+        sources.append(tuple((through[source], slot) for slot, source in enumerate(node.inputs)))
+        if node.hidden and node.inputs:
+            through[node.index] = through[node.inputs[0]]
+    return sources, frozenset(through[index] for index in graph.outputs)
+
+
+def _settled_formulas(graph: Graph, sources: Sources, outputs: frozenset[int]) -> dict[int, str]:
+    """The calculated scalars that stem only from constants and sizes, with the formula of each.
+
+    They are drawn as one constant.  Where such a scalar is itself the output nothing is folded, because
+    then the calculation is what the picture is about.
+    """
+    known: dict[int, str] = {}
+    formulas: dict[int, str] = {}
+    for node in graph.nodes:
+        inputs = sources[node.index]
+        if node.shape != () or node.requires_grad or node.hidden:
+            continue
+        if node.kind == "constant":
+            known[node.index] = node.name if node.named else number(float(node.value))
+        elif node.op_name == "size_of":
+            known[node.index] = node.name if node.named else number(float(node.value))
+            formulas[node.index] = ""
+        elif inputs and all(source in known for source, _ in inputs):
+            formulas[node.index] = _formula(node.op_name, [known[source] for source, _ in inputs])
+            known[node.index] = node.name if node.named else formulas[node.index]
+    return {} if outputs & formulas.keys() else formulas
+
+
+_SIGNS = {"add": "+", "subtract": "-", "multiply": "·", "divide": "/", "power": "^"}
+
+
+def _formula(op_name: str, operands: list[str]) -> str:
+    if op_name in _SIGNS and len(operands) == 2:
+        written = f" {_SIGNS[op_name]} ".join(f"({x})" if " " in x else x for x in operands)
+    else:
+        written = f"{op_name}({', '.join(operands)})"
+    return written if len(written) <= _LONGEST_FORMULA else "…"
+
+
+def _reached(sources: Sources, outputs: frozenset[int]) -> list[int]:
+    waiting, seen = sorted(outputs), set(outputs)
+    while waiting:
+        for source, _ in sources[waiting.pop()]:
+            if source not in seen:
+                seen.add(source)
+                waiting.append(source)
+    return sorted(seen)
+
+
+def _box(
+    graph: Graph,
+    index: int,
+    consumers: list[int],
+    outputs: frozenset[int],
+    formulas: dict[int, str],
+    scopes: bool,
+) -> Box:
+    node = graph.nodes[index]
+    kind = "constant" if index in formulas else node.kind
+    scope = node.scope if scopes else ()
+    if scopes and kind in ("parameter", "constant") and not scope and index not in outputs:
+        scope = _common([graph.nodes[c].scope for c in consumers])  # a weight stands where it is used
+    return Box(f"n{index}", (index,), kind, node.name, scope, index in outputs, formulas.get(index, ""))
+
+
+def _common(scopes: Sequence[Scope]) -> Scope:
+    if not scopes:
+        return ()
+    low, high = min(scopes), max(scopes)
+    differs = (at for at, (one, other) in enumerate(zip(low, high)) if one != other)
+    return low[: next(differs, min(len(low), len(high)))]
+
+
+def _slot_label(node: Node, slot: int) -> str:
+    """The operand's name where exchanging the operands would change the result, else nothing."""
+    if len(node.inputs) < 2 or node.op_name in _ORDER_FREE:
+        return ""
+    names = slot_names(node)
+    return names[slot] if slot < len(names) else str(slot)
+
+
+# Folding --------------------------------------------------------------------------------------------------
+
+
+def _folded(view: View, words: Words, max_nodes: int) -> View:
+    for depth in range(max((len(box.scope) for box in view.boxes), default=0), 0, -1):
+        if len(view.boxes) > max_nodes:
+            deepest = {box.key: box.scope for box in view.boxes if len(box.scope) == depth}
+            view = _merged(view, deepest, _ScopeNames(words))
+        if len(view.boxes) > max_nodes:
+            view = _merged(view, _siblings(view), _SiblingNames(words))
+    if len(view.boxes) > max_nodes:
+        head = max(1, (max_nodes - 1) // 2)
+        tail = max(1, max_nodes - 1 - head)
+        view = _merged(view, {box.key: "middle" for box in view.boxes[head:-tail]}, _RunNames(words))
+    return replace(view, folded=tuple(box.title for box in view.boxes if box.kind == "fold"))
+
+
+Namer = Callable[[Sequence[Box], int], tuple[str, Scope]]
+
+
+@dataclass(frozen=True)
+class _ScopeNames:
+    words: Words
+
+    def __call__(self, group: Sequence[Box], size: int) -> tuple[str, Scope]:
+        scope = group[0].scope
+        return self.words("scope fold", name=scope[-1], count=size), scope[:-1]
+
+
+@dataclass(frozen=True)
+class _SiblingNames:
+    words: Words
+
+    def __call__(self, group: Sequence[Box], size: int) -> tuple[str, Scope]:
+        first, last = group[0].title, group[-1].title
+        title = self.words("sibling fold", first=first, last=last) + f" ×{len(group)}"
+        return title, group[0].scope
+
+
+@dataclass(frozen=True)
+class _RunNames:
+    words: Words
+
+    def __call__(self, group: Sequence[Box], size: int) -> tuple[str, Scope]:
+        return self.words("run fold", count=size), ()
+
+
+def _merged(view: View, group_of: Mapping[str, Hashable], namer: Namer) -> View:
+    """The view with each group of boxes as one; a box alone in its group stays as it is."""
+    groups: dict[Hashable, list[Box]] = {}
+    for box in view.boxes:
+        name = ("group", group_of[box.key]) if box.key in group_of else ("alone", box.key)
+        groups.setdefault(name, []).append(box)
+    home: dict[str, str] = {}
+    boxes: list[Box] = []
+    for group in groups.values():
+        box = group[0] if len(group) == 1 else _fold(group, namer)
+        boxes.append(box)
+        home.update((member.key, box.key) for member in group)
+    boxes.sort(key=lambda b: b.members[-1])
+    return replace(view, boxes=tuple(boxes), arrows=_rejoined(view.arrows, boxes, home))
+
+
+def _fold(group: Sequence[Box], namer: Namer) -> Box:
+    members = tuple(sorted(index for box in group for index in box.members))
+    title, scope = namer(group, len(members))
+    return Box(f"f{members[0]}", members, "fold", title, scope, any(box.output for box in group))
+
+
+def _rejoined(arrows: Sequence[Arrow], boxes: Sequence[Box], home: dict[str, str]) -> tuple[Arrow, ...]:
+    """Arrows between the new boxes; those that begin or end at a fold are bundled."""
+    folds = {box.key for box in boxes if box.kind == "fold"}
+    kept: list[Arrow] = []
+    bundles: Counter[tuple[str, str]] = Counter()
+    for arrow in arrows:
+        source, target = home[arrow.source], home[arrow.target]
+        if source == target:
+            continue
+        if source in folds or target in folds:
+            bundles[source, target] += arrow.count
+        else:
+            kept.append(replace(arrow, source=source, target=target))
+    return (*kept, *(Arrow(s, t, None, f"×{n}" if n > 1 else "", n) for (s, t), n in bundles.items()))
+
+
+def _siblings(view: View) -> dict[str, Hashable]:
+    """Folds that stand beside each other, do the same operations and differ only by a number in the name."""
+    kinds: dict[str, Hashable] = {}
+    for box in view.boxes:
+        if box.kind == "fold":
+            ops = Counter(view.graph.nodes[i].op_name for i in box.members)
+            kinds[box.key] = (box.scope, re.sub(r"\d+", "#", box.title), tuple(sorted(ops.items())))
+    return kinds
