@@ -1,7 +1,7 @@
 """What every test can use, which tests are run, and when a skipped test counts as a failed one.
 
-``--slow`` adds the tests marked ``slow``.  With ``CI`` and ``TINYATTN_STRICT_SKIPS=1`` in the environment each
-library is expected to be there, so a skip is reported as a failure, except where the reason begins with
+``--slow`` adds the tests marked ``slow``.  With ``CI`` and ``TINYATTN_STRICT_SKIPS=1`` in the environment
+every library is expected to be there, so a skip is reported as a failure, except where the reason begins with
 ``TINYATTN_SHARED``: those tests need a folder that is not part of the repository.
 """
 
