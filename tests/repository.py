@@ -1,0 +1,48 @@
+"""What the tests about the repository itself share: its files, and how much code a file holds."""
+
+from __future__ import annotations
+
+import ast
+import io
+import subprocess
+import tokenize
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+_NO_CODE = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT,
+            tokenize.ENCODING, tokenize.ENDMARKER}
+_OURS = {"tests", "tinyattn", "viz", "tutorials", "benchmarks", "docs", ".ci", ".github"}
+
+
+def files() -> list[Path]:
+    """Every file that belongs to the repository; where git is missing, what lies in its folders."""
+    command = ["git", "-C", str(ROOT), "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    try:
+        listed = subprocess.run(command, capture_output=True, check=True).stdout.decode("utf-8")
+    except (OSError, subprocess.CalledProcessError):
+        inside = [path for folder in _OURS for path in (ROOT / folder).rglob("*")]
+        return sorted(path for path in [*ROOT.glob("*"), *inside]
+                      if path.is_file() and "__pycache__" not in path.parts)
+    return [path for name in listed.split("\0") if name and (path := ROOT / name).is_file()]
+
+
+def modules(*packages: str) -> list[Path]:
+    """The Python files of some packages."""
+    return sorted(path for package in packages for path in (ROOT / package).rglob("*.py"))
+
+
+def module_name(path: Path) -> str:
+    """How a file is imported: ``tinyattn.ops.record``."""
+    return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+
+
+def code_lines(text: str) -> set[int]:
+    """The numbers of the lines that hold code: no blank line, comment or docstring."""
+    lines: set[int] = set()
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type not in _NO_CODE:
+            lines.update(range(token.start[0], token.end[0] + 1))
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            lines.difference_update(range(node.lineno, node.end_lineno + 1))  # a docstring, or `...`
+    return lines
