@@ -27,7 +27,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(path.read_bytes())
     command = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(out)]
-    subprocess.run(command, cwd=copy, check=True, capture_output=True)
+    subprocess.run(command, cwd=copy, check=True)
     (built,) = out.glob("*.whl")
     return built
 
