@@ -1,0 +1,138 @@
+"""tinyattn: automatic differentiation and self-attention, small enough to read.
+
+>>> import tinyattn as ta
+>>> x = ta.tensor([1.0, 2.0], requires_grad=True)
+>>> loss = (x * x).sum()
+>>> loss.backward()
+>>> x.grad
+array([2., 4.])
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tinyattn.tensor import Tensor, apply, tensor  # first: the parts of the engine import each other through it
+
+# isort: split
+from tinyattn.autodiff import elementwise_grad, grad, hessian, hvp, jacobian, jvp, value_and_grad, vjp
+from tinyattn.composed import (
+    binary_cross_entropy_with_logits,
+    cosine_similarity,
+    dot,
+    dropout,
+    embedding,
+    flip,
+    gelu,
+    leaky_relu,
+    logsumexp,
+    masked_fill,
+    mean,
+    moveaxis,
+    mse,
+    norm,
+    one_hot,
+    outer,
+    reciprocal,
+    rms_norm,
+    silu,
+    softplus,
+    split,
+    square,
+    std,
+    swapaxes,
+    trace,
+    var,
+)
+from tinyattn.errors import (
+    ArgumentError,
+    ArgumentTypeError,
+    AxisError,
+    DataFileError,
+    DTypeError,
+    GradientLost,
+    GraphError,
+    IndexRangeError,
+    MissingLibraryError,
+    MissingToolError,
+    NanError,
+    RuleError,
+    ShapeError,
+    TinyattnError,
+)
+from tinyattn.functions import (
+    abs,
+    add,
+    astype,
+    broadcast_to,
+    clip,
+    concatenate,
+    cos,
+    cross_entropy,
+    divide,
+    einsum,
+    erf,
+    exp,
+    expand_dims,
+    index,
+    layer_norm,
+    log,
+    log_softmax,
+    matmul,
+    matrix_transpose,
+    max,
+    maximum,
+    min,
+    minimum,
+    multiply,
+    negative,
+    pad,
+    power,
+    prod,
+    relu,
+    reshape,
+    scaled_dot_product_attention,
+    sigmoid,
+    sin,
+    size_of,
+    softmax,
+    sqrt,
+    squeeze,
+    stack,
+    subtract,
+    sum,
+    take_along_axis,
+    tanh,
+    transpose,
+    where,
+)
+from tinyattn.graph import Graph
+from tinyattn.mode import no_grad, scope
+from tinyattn.ops import Op
+
+__version__ = "0.1.0"
+
+# Parts that a plain `import tinyattn` does not load; they come with their first use.
+_LATER = {
+    "nn": "tinyattn.nn",
+    "optim": "tinyattn.optim",
+    "train": "tinyattn.train",
+    "data": "tinyattn.data",
+    "check": "tinyattn.check",
+    "symbolic": "tinyattn.symbolic",
+    "learn": "tinyattn.learn",
+}
+_LATER_NAMES = {"derive": "tinyattn.symbolic", "compare": "tinyattn.symbolic"}
+
+
+def __getattr__(name: str) -> Any:
+    import importlib
+
+    if name in _LATER:
+        return importlib.import_module(_LATER[name])
+    if name in _LATER_NAMES:
+        return getattr(importlib.import_module(_LATER_NAMES[name]), name)
+    raise AttributeError(f"module 'tinyattn' has no attribute {name!r}")
+
+
+__all__ = [name for name in dir() if not name.startswith("_") and name not in ("annotations", "Any")]

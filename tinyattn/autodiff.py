@@ -1,0 +1,528 @@
+"""Backward: walk a recorded graph from a result to its leaves, and what can be built from that.
+
+There is one loop, `propagate`, and it knows no operation: it asks each op for its vector-Jacobian products,
+checks every contract (type, shape, dtype) and adds contributions up.  Given arrays, the rules compute numbers;
+given tensors, the same rules are recorded, so a gradient can be differentiated again.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, overload
+
+import numpy as np
+
+from tinyattn.errors import ArgumentError, ArgumentTypeError, DTypeError, GraphError, RuleError, ShapeError, message
+from tinyattn.mode import mode, switched
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from tinyattn.tensor import Tensor
+
+_by_creation = attrgetter("order")
+Observer = Callable[["Tensor", int, Any], None]
+
+
+def reachable(outputs: Sequence[Tensor]) -> list[Tensor]:
+    """Everything that the outputs depend on and that needs a gradient, newest first.
+
+    An op's inputs are always older than its result, so sorting by creation number is a topological order.
+    """
+    seen = set(outputs)
+    waiting = list(seen)
+    while waiting:
+        node = waiting.pop()
+        order = node.order
+        for x in node.inputs:
+            if x.requires_grad and x not in seen:
+                if x.order > order:
+                    raise _stale(x, node)
+                seen.add(x)
+                waiting.append(x)
+    return sorted(seen, key=_by_creation, reverse=True)
+
+
+def _stale(leaf: Tensor, node: Tensor) -> GraphError:
+    from tinyattn.tensor import describe
+
+    assert node.op is not None
+    return GraphError(
+        message(
+            f"{describe(leaf)} was assigned new numbers after {node.op.name} had used the old ones.",
+            "The gradient would belong to neither; nothing has been changed.",
+            "Run the forward pass again, then backward.",
+        )
+    )
+
+
+def propagate(
+    outputs: Sequence[Tensor],
+    seeds: Sequence[Any],
+    targets: Sequence[Tensor] | None = None,
+    create_graph: bool = False,
+    observe: Observer | None = None,
+) -> dict[Tensor, Any]:
+    """Run the backward pass and give the cotangents of the targets, or of all leaves.
+
+    Parameters
+    ----------
+    outputs, seeds : sequences of the same length
+        Where to start, and with which cotangents (arrays; tensors with ``create_graph``).
+    targets : sequence of Tensor, optional
+        Whose cotangents are wanted; leaves that require a gradient by default.
+    create_graph : bool
+        Whether the rules run on tensors, so that the result can be differentiated again.
+    observe : callable, optional
+        ``observe(node, slot, contribution)`` sees every vector-Jacobian product as it is made.
+
+    Returns
+    -------
+    dict
+        Cotangents by tensor; a target that the outputs do not depend on is missing.
+    """
+    nodes = reachable(outputs)
+    kept = None if targets is None else set(targets)
+    if kept is not None:
+        nodes = _on_the_way(nodes, kept)
+    on_the_way = set(nodes) if kept is not None else None
+    cotangents: dict[Tensor, Any] = {}
+    for output, seed in zip(outputs, seeds, strict=True):
+        _accumulate(cotangents, output, seed)
+    for node in nodes:
+        op = node.op
+        if op is None or node not in cotangents:
+            continue
+        g = cotangents[node] if kept is not None and node in kept else cotangents.pop(node)
+        inputs = node.inputs
+        wanted = [x.requires_grad if on_the_way is None else x in on_the_way for x in inputs]
+        if create_graph:
+            contributions = _pull_recorded(node, g, wanted)
+        else:
+            contributions = op.pull(g, node._value, node.saved, [x._value for x in inputs], node.params, wanted)
+        slot = -1
+        for x, want, contribution in zip(inputs, wanted, contributions, strict=True):
+            slot += 1
+            if not want or contribution is None:
+                continue
+            value = x._value
+            try:
+                if contribution.shape != value.shape or contribution.dtype != value.dtype:
+                    raise _wrong_rule(node, slot, contribution)
+            except AttributeError:
+                raise _wrong_rule(node, slot, contribution) from None
+            if observe is not None:
+                observe(node, slot, contribution)
+            before = cotangents.get(x)
+            cotangents[x] = contribution if before is None else before + contribution
+    return cotangents
+
+
+def _accumulate(cotangents: dict[Tensor, Any], x: Tensor, contribution: Any) -> None:
+    before = cotangents.get(x)
+    cotangents[x] = contribution if before is None else before + contribution
+
+
+def _on_the_way(nodes: list[Tensor], targets: set[Tensor]) -> list[Tensor]:
+    """Only the nodes that lie between the outputs and a target."""
+    depends = set()
+    for node in reversed(nodes):  # oldest first, so inputs come before results
+        if node in targets or any(x in depends for x in node.inputs):
+            depends.add(node)
+    return [node for node in nodes if node in depends]
+
+
+def _pull_recorded(node: Tensor, g: Tensor, wanted: list[bool]) -> Any:
+    """The vector-Jacobian products of one node, recorded, so that they can be differentiated again."""
+    op = node.op
+    assert op is not None
+    place = node.site or (node.code, node.lasti)
+    with switched(rule_of=place if place[0] is not None else None, scope=("backward", *node.scope), recording=True):
+        if op.composed is None:
+            return op.pull(g, node, None, list(node.inputs), node.params, wanted)
+        return _pull_composed(node, g, wanted)
+
+
+def _pull_composed(node: Tensor, g: Tensor, wanted: list[bool]) -> list[Any]:
+    """The rule of a fused op serves numbers only; going through its composed form gives the same, recorded."""
+    op = node.op
+    assert op is not None and op.composed is not None
+    result = op.composed(*node.inputs, *node.params)
+    found = propagate([result], [g], [x for x, want in zip(node.inputs, wanted, strict=True) if want], create_graph=True)
+    seen: set[int] = set()
+    contributions: list[Any] = []
+    for x, want in zip(node.inputs, wanted, strict=True):
+        fresh = want and id(x) not in seen  # the same tensor twice: its whole cotangent counts once
+        contributions.append(found.get(x) if fresh else None)
+        seen.add(id(x))
+    return contributions
+
+
+def _wrong_rule(node: Tensor, slot: int, contribution: Any) -> Exception:
+    from tinyattn.names import place_text
+
+    op, x = node.op, node.inputs[slot]
+    assert op is not None
+    shape, dtype = getattr(contribution, "shape", None), getattr(contribution, "dtype", type(contribution).__name__)
+    input_name = op.names_of(len(node.inputs))[slot]
+    place = f" The op was applied at {place_text(node)}." if place_text(node) else ""
+    return RuleError(
+        message(
+            f"the rule of {op.name} for {input_name} gave shape {shape} and dtype {dtype}; {input_name} has {x.shape} and {x.dtype}.",
+            "A gradient has the shape and the dtype of its input." + place,
+            "Where the forward broadcasts, end the rule in sum_to(g, x.shape).",
+        )
+    )
+
+
+# -- what learners call ------------------------------------------------------------------------------------------
+
+
+def seed_for(output: Tensor, seed: Any, name: str) -> Any:
+    """The cotangent to start from, checked; 1 for a single number."""
+    from tinyattn.tensor import describe, values_of
+
+    if not output.requires_grad:
+        raise GraphError(
+            message(
+                f"{name}: {describe(output)} does not depend on anything that requires a gradient.",
+                "No leaf was made with requires_grad=True, or the result was detached or made inside no_grad.",
+                "Write ta.tensor(..., requires_grad=True) for what you want the gradient of.",
+            )
+        )
+    if seed is None:
+        if output.size != 1:
+            raise GraphError(
+                message(
+                    f"{name}: {describe(output)} has {output.size} numbers; a gradient belongs to one number.",
+                    "Which one is meant?",
+                    f"For a loss write y.sum() or y.mean(); for weights of your own {name}(seed) with shape {output.shape};"
+                    " for all derivatives ta.jacobian(f, x).",
+                )
+            )
+        return np.ones(output.shape, output.dtype)[()] if output.shape == () else np.ones(output.shape, output.dtype)
+    array = np.array(values_of(seed))
+    if array.shape != output.shape:
+        raise ShapeError(message(f"{name}: the seed has shape {array.shape}; {describe(output)} needs one of its own shape.", "It weights each number of the result."))
+    if array.dtype.kind not in "fiub":
+        raise DTypeError(f"{name}: the seed has dtype {array.dtype}; numbers are needed.")
+    return array.astype(output.dtype)[()]
+
+
+def backward(output: Tensor, seed: Any = None) -> None:
+    """Add the gradient of ``output`` to ``.grad`` of every leaf it depends on; see `Tensor.backward`."""
+    from tinyattn.tensor import RETAIN
+
+    start = seed_for(output, seed, "backward")
+    retained = [node for node in reachable([output]) if node.op is not None and node._grad is not None]
+    totals: dict[Tensor, Any] = {}
+
+    def watch(node: Tensor, slot: int, contribution: Any) -> None:
+        x = node.inputs[slot]
+        if x.op is not None and x._grad is not None:
+            _accumulate(totals, x, contribution)
+
+    found = propagate([output], [start], observe=watch if retained else None)
+    for leaf, g in found.items():
+        if leaf.op is None:
+            leaf._grad = np.array(g) if leaf._grad is None else np.add(leaf._grad, g)
+    for node in retained:
+        total = start if node is output else totals.get(node)
+        node._grad = np.array(total) if total is not None else RETAIN
+
+
+def explain_missing_grad(x: Tensor) -> None:
+    """Say why a result has no ``.grad``."""
+    from tinyattn.tensor import describe
+
+    assert x.op is not None
+    warnings.warn(
+        message(
+            f"{describe(x)} is the result of {x.op.name}, and only leaves keep their gradient.",
+            "Gradients of results would use memory, and sums over several backward passes would mislead.",
+            "Call .retain_grad() on it before backward, or ta.grad(loss, x).",
+        ),
+        UserWarning,
+        stacklevel=3,
+    )
+
+
+@overload
+def grad(target: Tensor, wrt: Tensor, *, seed: Any = ..., create_graph: bool = ...) -> Tensor: ...
+@overload
+def grad(target: Tensor, wrt: Sequence[Tensor], *, seed: Any = ..., create_graph: bool = ...) -> list[Tensor]: ...
+@overload
+def grad(target: Callable[..., Tensor], wrt: int | tuple[int, ...] = ..., *, create_graph: bool = ...) -> Callable[..., Any]: ...
+
+
+def grad(target: Any, wrt: Any = 0, *, seed: Any = None, create_graph: bool = False) -> Any:
+    """The gradient of a recorded result, or of a function.
+
+    Parameters
+    ----------
+    target : Tensor or callable
+        A result, as in ``grad(loss, [W, b])``; or a function of tensors, as in ``grad(f)(x)``.
+    wrt : Tensor or sequence of Tensor; for a function the number of the argument, or a tuple of numbers
+        What to differentiate with respect to.  Any tensor of the graph may be named, not only leaves.
+    seed : array_like, optional
+        The cotangent to start from, for a result that is not a single number.
+    create_graph : bool
+        Whether the gradient can be differentiated again.  Inside a function given to `grad`, that is so by itself.
+
+    Returns
+    -------
+    Tensor or list of Tensor, shapes of ``wrt``
+        No ``.grad`` is touched.
+
+    Examples
+    --------
+    >>> import tinyattn as ta
+    >>> cube = lambda x: x ** 3
+    >>> float(ta.grad(cube)(2.0)), float(ta.grad(ta.grad(cube))(2.0))
+    (12.0, 12.0)
+    >>> w = ta.tensor([1.0, 2.0], requires_grad=True)
+    >>> ta.grad((w * w).sum(), w)
+    tensor([2., 4.], shape=(2,))
+    """
+    from tinyattn.tensor import Tensor
+
+    if isinstance(target, Tensor):
+        single = isinstance(wrt, Tensor)
+        wanted = [wrt] if single else wrt
+        if not isinstance(wanted, (list, tuple)) or not all(isinstance(x, Tensor) for x in wanted):
+            raise ArgumentTypeError(message("grad(loss, wrt): wrt must be a tensor or a list of tensors.", "", "Write ta.grad(loss, [W, b])."))
+        gradients = gradients_of(target, wanted, seed, create_graph)
+        return gradients[0] if single else gradients
+    if not callable(target):
+        raise ArgumentTypeError(f"grad: a tensor or a function is needed, not a {type(target).__name__}.")
+
+    def gradient(*args: Any, **kwargs: Any) -> Any:
+        return value_and_grad(target, wrt, create_graph=create_graph)(*args, **kwargs)[1]
+
+    return gradient
+
+
+def gradients_of(output: Tensor, wrt: Sequence[Tensor], seed: Any = None, create_graph: bool = False) -> list[Tensor]:
+    """Gradients to several tensors; zeros where the output does not depend on one."""
+    from tinyattn.tensor import Tensor, as_tensors, tensor
+
+    for x in wrt:
+        if not x.requires_grad:
+            raise GraphError(message("grad: one of the tensors has requires_grad=False.", "Nothing was recorded for it.", "Make it with requires_grad=True before the forward pass."))
+    start: Any = seed if isinstance(seed, Tensor) and create_graph else seed_for(output, seed, "grad")
+    if create_graph:
+        start = as_tensors((start,))[0]
+    found = propagate([output], [start], wrt, create_graph)
+    results = []
+    for x in wrt:
+        g = found.get(x)
+        if g is None:
+            g = np.zeros(x.shape, x.dtype)
+        results.append(g if isinstance(g, Tensor) else tensor(g))
+    return results
+
+
+def _traced(args: tuple[Any, ...], argnums: tuple[int, ...]) -> tuple[list[Any], list[Tensor], bool]:
+    """Arguments with fresh tensors in the places to differentiate, and whether an outer gradient watches them.
+
+    A tensor that already requires a gradient is passed through a copy op: the inner gradient stops at the
+    copy, the outer one goes on, and the two cannot be confused.
+    """
+    from tinyattn.ops import elementwise
+    from tinyattn.tensor import Tensor, apply, as_array, tensor
+
+    values, fresh, nested = list(args), [], False
+    for n in argnums:
+        if not -len(args) <= n < len(args):
+            raise ArgumentError(f"argument {n} is to be differentiated, but only {len(args)} were given.")
+        x = args[n]
+        if isinstance(x, Tensor) and x.requires_grad and mode.recording:
+            values[n], nested = apply(elementwise.add, (x, tensor(np.zeros((), x.dtype)))), True
+        else:
+            array = as_array(x)
+            values[n] = tensor(array if array.dtype.kind == "f" else array.astype(float), requires_grad=True)
+        fresh.append(values[n])
+    nested = nested or any(isinstance(x, Tensor) and x.requires_grad for i, x in enumerate(args) if i not in argnums)
+    return values, fresh, nested
+
+
+def value_and_grad(f: Callable[..., Tensor], argnums: int | tuple[int, ...] = 0, *, create_graph: bool = False) -> Callable[..., Any]:
+    """A function that gives the value of ``f`` and its gradient.
+
+    Parameters
+    ----------
+    f : callable
+        Takes tensors (or arrays, which become tensors) and returns one number as a tensor.
+    argnums : int or tuple of int
+        Which arguments to differentiate.
+
+    Examples
+    --------
+    >>> import tinyattn as ta
+    >>> value, slope = ta.value_and_grad(lambda x: x * x)(3.0)
+    >>> float(value), float(slope)
+    (9.0, 6.0)
+    """
+    numbers = argnums if isinstance(argnums, tuple) else (argnums,)
+
+    def both(*args: Any, **kwargs: Any) -> Any:
+        values, fresh, nested = _traced(args, numbers)
+        y = _tensor_result(f(*values, **kwargs), f)
+        if not y.requires_grad:
+            from tinyattn.tensor import tensor
+
+            slopes = [tensor(np.zeros(x.shape, x.dtype)) for x in fresh]
+        else:
+            slopes = gradients_of(y, fresh, create_graph=nested or create_graph)
+        value = y if nested or create_graph else y.detach()
+        return value, slopes[0] if isinstance(argnums, int) else tuple(slopes)
+
+    return both
+
+
+def _tensor_result(y: Any, f: Any) -> Tensor:
+    from tinyattn.tensor import Tensor
+
+    if not isinstance(y, Tensor):
+        name = getattr(f, "__name__", "the function")
+        raise ArgumentTypeError(message(f"{name} returned a {type(y).__name__}; a tensor is needed.", "Without a tensor nothing was recorded.", "Compute with tensors to the end; drop float(...) or .data."))
+    return y
+
+
+def vjp(f: Callable[..., Tensor], *primals: Any) -> tuple[Tensor, Callable[[Any], tuple[Tensor, ...]]]:
+    """The value of ``f``, and the function from a cotangent of the result to cotangents of the arguments.
+
+    Examples
+    --------
+    >>> import tinyattn as ta
+    >>> y, pull = ta.vjp(lambda x: x * x, [1.0, 2.0])
+    >>> pull([1.0, 10.0])
+    (tensor([ 2., 40.], shape=(2,)),)
+    """
+    values, fresh, nested = _traced(primals, tuple(range(len(primals))))
+    y = _tensor_result(f(*values), f)
+
+    def pull(cotangent: Any) -> tuple[Tensor, ...]:
+        return tuple(gradients_of(y, fresh, cotangent, create_graph=nested))
+
+    return (y if nested else y.detach()), pull
+
+
+def jvp(f: Callable[..., Tensor], primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Tensor, Tensor]:
+    """The value of ``f`` and its change along a direction: forward mode from reverse mode.
+
+    A vjp is linear in its cotangent u, so differentiating <vjp(u), v> with respect to u gives J v.
+    No second table of rules is needed (Townsend 2017, "A new trick for calculating Jacobian vector products").
+
+    Parameters
+    ----------
+    f : callable
+    primals, tangents : sequences of array_like with equal shapes
+        Where, and in which direction.
+
+    Examples
+    --------
+    >>> import tinyattn as ta
+    >>> y, dy = ta.jvp(lambda x: x * x, [[1.0, 2.0]], [[1.0, 0.5]])
+    >>> dy
+    tensor([2., 2.], shape=(2,))
+    """
+    from tinyattn import functions as ta
+    from tinyattn.tensor import Tensor, as_tensors, tensor
+
+    if len(primals) != len(tangents):
+        raise ArgumentError(f"jvp: {len(primals)} primals and {len(tangents)} tangents; one direction for each is needed.")
+    values, fresh, nested = _traced(tuple(primals), tuple(range(len(primals))))
+    directions = [v if isinstance(v, Tensor) else as_tensors((np.asarray(v, x.dtype),))[0] for v, x in zip(tangents, fresh, strict=True)]
+    for x, v in zip(fresh, directions, strict=True):
+        if x.shape != v.shape:
+            raise ShapeError(f"jvp: a primal has shape {x.shape} and its tangent {v.shape}; they must be equal.")
+    y = _tensor_result(f(*values), f)
+    if not y.requires_grad:
+        return y, tensor(np.zeros(y.shape, y.dtype))
+    u = tensor(np.ones(y.shape, y.dtype), requires_grad=True)
+    pulled = propagate([y], [u], fresh, create_graph=True)
+    inner = [ta.sum(pulled[x] * v) for x, v in zip(fresh, directions, strict=True) if x in pulled]
+    if not inner or not any(term.requires_grad for term in inner):
+        return (y if nested else y.detach()), tensor(np.zeros(y.shape, y.dtype))
+    total = inner[0]
+    for term in inner[1:]:
+        total = total + term
+    return (y if nested else y.detach()), gradients_of(total, [u], create_graph=nested or any(v.requires_grad for v in directions))[0]
+
+
+def jacobian(f: Callable[..., Tensor], x: Any) -> Tensor:
+    """All derivatives of all results: entry ``[i..., j...]`` is d f(x)[i...] / d x[j...].
+
+    Parameters
+    ----------
+    f : callable
+        Takes one tensor and returns one tensor, shape (m...).
+    x : array_like, shape (n...)
+
+    Returns
+    -------
+    Tensor, shape (m..., n...)
+
+    Examples
+    --------
+    >>> import tinyattn as ta
+    >>> ta.jacobian(lambda x: x * x, [1.0, 2.0])
+    tensor([[2., 0.],
+            [0., 4.]], shape=(2, 2))
+    """
+    from tinyattn import functions as ta
+    from tinyattn.tensor import tensor
+
+    values, (fresh,), nested = _traced((x,), (0,))
+    y = _tensor_result(f(values[0]), f)
+    if not y.requires_grad or y.size == 0:
+        return tensor(np.zeros(y.shape + fresh.shape, fresh.dtype))
+    units = np.eye(y.size, dtype=y.dtype).reshape((y.size, *y.shape))
+    rows = [gradients_of(y, [fresh], unit, create_graph=nested)[0] for unit in units]
+    return ta.reshape(ta.stack(rows), y.shape + fresh.shape)
+
+
+def hessian(f: Callable[..., Tensor], x: Any) -> Tensor:
+    """All second derivatives of one number: entry ``[i..., j...]`` is d2 f / d x[i...] d x[j...].
+
+    Examples
+    --------
+    >>> import tinyattn as ta
+    >>> ta.hessian(lambda x: (x ** 3).sum(), [1.0, 2.0])
+    tensor([[ 6.,  0.],
+            [ 0., 12.]], shape=(2, 2))
+    """
+    return jacobian(grad(f), x)
+
+
+def hvp(f: Callable[..., Tensor], x: Any, v: Any) -> Tensor:
+    """The Hessian of ``f`` at ``x`` times a vector, without making the Hessian.
+
+    Examples
+    --------
+    >>> import tinyattn as ta
+    >>> ta.hvp(lambda x: (x ** 3).sum(), [1.0, 2.0], [1.0, 1.0])
+    tensor([ 6., 12.], shape=(2,))
+    """
+    from tinyattn import functions as ta
+    from tinyattn.tensor import as_tensors
+
+    direction = as_tensors((v,))[0] if not isinstance(v, (list, tuple)) else as_tensors((np.asarray(v, float),))[0]
+    return grad(lambda z: ta.sum(grad(f)(z) * direction.detach()))(x)  # type: ignore[no-any-return]
+
+
+def elementwise_grad(f: Callable[..., Tensor], argnum: int = 0) -> Callable[..., Tensor]:
+    """The slope of a function that treats each entry by itself, at every entry at once.
+
+    Examples
+    --------
+    >>> import tinyattn as ta
+    >>> ta.elementwise_grad(ta.tanh)([0.0, 1.0])
+    tensor([1.        , 0.41997434], shape=(2,))
+    """
+    from tinyattn import functions as ta
+
+    return grad(lambda *args, **kwargs: ta.sum(f(*args, **kwargs)), argnum)

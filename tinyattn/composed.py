@@ -1,0 +1,445 @@
+"""Functions made of other functions, each in a line or two: no gradient rule is needed, they inherit it.
+
+Inside, results have names of their own, so a drawing of ``mean`` shows ``total`` and ``count``.
+"""
+
+from __future__ import annotations
+
+import builtins
+import functools
+import math
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from tinyattn import functions as ta
+from tinyattn.errors import ArgumentError, ArgumentTypeError, ShapeError, message
+from tinyattn.functions import Axis, TensorLike, axis_tuple, boolean, in_range, one_axis, operand, whole_array, whole_number
+from tinyattn.ops import elementwise
+from tinyattn.places import ENGINE, outside_package, place_of
+from tinyattn.tensor import Tensor, apply, describe
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def named_by_caller(function: F) -> F:
+    """Let the result carry the caller's line and variable, as the result of a single op does."""
+
+    @functools.wraps(function)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        result = function(*args, **kwargs)
+        if isinstance(result, Tensor) and result.op is not None and result.site is not None:
+            frame = sys._getframe(1)
+            while place_of[frame.f_code.co_filename] is ENGINE and frame.f_back is not None:
+                frame = frame.f_back
+            result.code, result.lasti = frame.f_code, frame.f_lasti
+            site = outside_package(frame)
+            result.site = None if site == (result.code, result.lasti) else site
+        return result
+
+    return wrapper  # type: ignore[return-value]
+
+
+# -- means and spreads ------------------------------------------------------------------------------------
+
+
+@named_by_caller
+def mean(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
+    """Average along the given axes: the sum divided by how many there are.
+
+    >>> mean([1.0, 2.0, 6.0])
+    tensor(3., shape=())
+    """
+    x = _some(x, axis, "mean")
+    total = ta.sum(x, axis, keepdims)
+    count = ta.size_of(x, axis)
+    return total / count
+
+
+def _some(x: TensorLike, axis: Axis, name: str) -> Tensor:
+    """A floating-point tensor that has something to average; of nothing there is no mean."""
+    tensor = operand(x, name)
+    if math.prod(tensor.shape[a] for a in axis_tuple(axis, tensor, name)) == 0:
+        raise ShapeError(message(f"{name}({describe(tensor)}): the average of nothing does not exist.", "An axis has size 0.", "Check that there is at least one row."))
+    return ta._floating(tensor)
+
+
+@named_by_caller
+def var(x: TensorLike, axis: Axis = None, ddof: int = 0, keepdims: bool = False) -> Tensor:
+    """Average squared distance from the mean; ``ddof`` is taken off the count.
+
+    >>> var([1.0, 3.0])
+    tensor(1., shape=())
+    """
+    x = _some(x, axis, "var")
+    ddof = whole_number(ddof, "var", "ddof")
+    count = ta.size_of(x, axis)
+    if float(count.data) <= ddof:
+        raise ArgumentError(message(f"var({describe(x)}): {int(count.data)} numbers with ddof={ddof} leave nothing to divide by."))
+    distance = x - mean(x, axis, keepdims=True)
+    total = ta.sum(distance * distance, axis, keepdims)
+    return total / (count - ddof) if ddof else total / count
+
+
+@named_by_caller
+def std(x: TensorLike, axis: Axis = None, ddof: int = 0, keepdims: bool = False) -> Tensor:
+    """Square root of the variance; the slope is 0 where all entries are equal.
+
+    >>> std([1.0, 3.0])
+    tensor(1., shape=())
+    """
+    variance = var(x, axis, ddof, keepdims)
+    return root_with_zero_slope(variance)
+
+
+def root_with_zero_slope(x: Tensor) -> Tensor:
+    """The square root, with slope 0 at 0 where it would be infinite."""
+    zero = x == 0
+    return ta.sqrt(x) if not np.any(zero) else ta.where(zero, 0.0, ta.sqrt(ta.where(zero, 1.0, x)))
+
+
+@named_by_caller
+def norm(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
+    """Length of a vector, the square root of the sum of squares; its slope at the zero vector is 0.
+
+    >>> norm([3.0, 4.0])
+    tensor(5., shape=())
+    """
+    squares = square(x)
+    return root_with_zero_slope(ta.sum(squares, axis, keepdims))
+
+
+@named_by_caller
+def logsumexp(x: TensorLike, axis: Axis = -1, keepdims: bool = False) -> Tensor:
+    """Logarithm of the sum of exponentials, without overflow.
+
+    >>> logsumexp([1000.0, 1000.0])
+    tensor(1000.69314718, shape=())
+    """
+    x = ta._floating(operand(x, "logsumexp"))
+    axes = axis_tuple(axis, x, "logsumexp")
+    highest = x.data.max(axis=axes, keepdims=True, initial=-np.inf)
+    shift = np.where(np.isfinite(highest), highest, 0.0).astype(x.dtype)  # cancels, so it is a constant
+    total = ta.sum(ta.exp(x - shift), axes, keepdims=True)
+    result = ta.log(total) + shift
+    return result if keepdims else ta.squeeze(result, axes)
+
+
+# -- entry by entry ------------------------------------------------------------------------------------------
+
+
+@named_by_caller
+def square(x: TensorLike) -> Tensor:
+    """Multiply each entry with itself.
+
+    >>> square([-3.0])
+    tensor([9.], shape=(1,))
+    """
+    return apply(elementwise.integer_power, (operand(x, "square"),), (2,))
+
+
+@named_by_caller
+def reciprocal(x: TensorLike) -> Tensor:
+    """Divide 1 by each entry.
+
+    >>> reciprocal([4.0])
+    tensor([0.25], shape=(1,))
+    """
+    return 1 / operand(x, "reciprocal")
+
+
+@named_by_caller
+def softplus(x: TensorLike) -> Tensor:
+    """Compute log(1 + exp(x)) without overflow; a smooth relu.
+
+    >>> softplus([0.0])
+    tensor([0.69314718], shape=(1,))
+    """
+    x = ta._floating(operand(x, "softplus"))
+    return logsumexp(ta.stack([x, np.zeros_like(x.data)]), axis=0)
+
+
+@named_by_caller
+def silu(x: TensorLike) -> Tensor:
+    """Multiply each entry by its sigmoid, also called swish (Elfwing et al. 2017).
+
+    >>> silu([0.0])
+    tensor([0.], shape=(1,))
+    """
+    x = operand(x, "silu")
+    return x * ta.sigmoid(x)
+
+
+@named_by_caller
+def gelu(x: TensorLike, approximate: str = "none") -> Tensor:
+    """Multiply by the share of a normal distribution that lies below (Hendrycks and Gimpel 2016).
+
+    Parameters
+    ----------
+    x : Tensor, any shape, float
+    approximate : "none" or "tanh"
+        The exact form with erf, or the tanh form of section 2 of the paper.
+
+    Examples
+    --------
+    >>> gelu([0.0, 1.0])
+    tensor([0.        , 0.84134475], shape=(2,))
+    """
+    x = operand(x, "gelu")
+    if approximate == "none":
+        return x / 2 * (1 + ta.erf(x / math.sqrt(2)))
+    if approximate == "tanh":
+        inner = math.sqrt(2 / math.pi) * (x + 0.044715 * (x * x * x))
+        return x / 2 * (1 + ta.tanh(inner))
+    raise ArgumentError(f"gelu: approximate={approximate!r} must be 'none' or 'tanh'.")
+
+
+@named_by_caller
+def leaky_relu(x: TensorLike, slope: float = 0.01) -> Tensor:
+    """Keep positive entries and multiply the others by a small slope.
+
+    >>> leaky_relu([-2.0, 3.0], slope=0.5)
+    tensor([-1.,  3.], shape=(2,))
+    """
+    x = operand(x, "leaky_relu")
+    return ta.where(x > 0, x, x * slope)
+
+
+# -- shape -------------------------------------------------------------------------------------------------------
+
+
+@named_by_caller
+def swapaxes(x: TensorLike, axis1: int, axis2: int) -> Tensor:
+    """Exchange two axes.
+
+    >>> swapaxes([[1.0, 2.0]], 0, 1).shape
+    (2, 1)
+    """
+    x = operand(x, "swapaxes")
+    order = list(range(x.ndim))
+    a, b = (one_axis(axis, x.ndim, "swapaxes", x) for axis in (axis1, axis2))
+    order[a], order[b] = order[b], order[a]
+    return ta.transpose(x, order)
+
+
+@named_by_caller
+def moveaxis(x: TensorLike, source: Any, destination: Any) -> Tensor:
+    """Move axes to new places, the others keep their order.
+
+    >>> moveaxis(np.zeros((2, 3, 4)), 0, -1).shape
+    (3, 4, 2)
+    """
+    x = operand(x, "moveaxis")
+    froms, tos = axis_tuple(source, x, "moveaxis"), axis_tuple(destination, x, "moveaxis")
+    if len(froms) != len(tos):
+        raise ArgumentError(f"moveaxis({describe(x)}): {len(froms)} axes cannot move to {len(tos)} places.")
+    order = [axis for axis in range(x.ndim) if axis not in froms]
+    for to, axis in sorted(zip(tos, froms, strict=True)):
+        order.insert(to, axis)
+    return ta.transpose(x, order)
+
+
+@named_by_caller
+def flip(x: TensorLike, axis: Axis = None) -> Tensor:
+    """Reverse the order along the given axes.
+
+    >>> flip([1.0, 2.0])
+    tensor([2., 1.], shape=(2,))
+    """
+    x = operand(x, "flip")
+    axes = axis_tuple(axis, x, "flip")
+    return x[tuple(slice(None, None, -1) if a in axes else slice(None) for a in range(x.ndim))]
+
+
+def split(x: TensorLike, sections: int | Sequence[int], axis: int = 0) -> list[Tensor]:
+    """Cut along an axis into equal parts, or before the given places.
+
+    >>> [part.shape for part in split([1.0, 2.0, 3.0, 4.0], 2)]
+    [(2,), (2,)]
+    """
+    x = operand(x, "split")
+    along = one_axis(axis, x.ndim, "split", x)
+    size = x.shape[along]
+    if isinstance(sections, (list, tuple, np.ndarray)):
+        edges = [builtins.min(builtins.max(whole_number(edge, "split", "sections"), 0), size) for edge in sections]
+    else:
+        parts = whole_number(sections, "split", "sections")
+        if parts < 1 or size % parts:
+            raise ShapeError(message(f"split({describe(x)}): axis {along} of size {size} cannot be cut into {parts} equal parts."))
+        edges = [size // parts * i for i in range(1, parts)]
+    starts, ends = [0, *edges], [*edges, size]
+    before = (slice(None),) * along
+    return [x[(*before, slice(start, end))] for start, end in zip(starts, ends, strict=True)]
+
+
+# -- products ------------------------------------------------------------------------------------------------------
+
+
+@named_by_caller
+def trace(x: TensorLike) -> Tensor:
+    """Add up the diagonal of each matrix.
+
+    >>> trace([[1.0, 2.0], [3.0, 4.0]])
+    tensor(5., shape=())
+    """
+    x = operand(x, "trace")
+    return ta.einsum("...ii->...", x)
+
+
+@named_by_caller
+def outer(a: TensorLike, b: TensorLike) -> Tensor:
+    """Multiply each entry of a vector with each entry of another.
+
+    >>> outer([1.0, 2.0], [3.0, 4.0])
+    tensor([[3., 4.],
+            [6., 8.]], shape=(2, 2))
+    """
+    left, right = ta.reshape(operand(a, "outer"), -1, 1), ta.reshape(operand(b, "outer"), 1, -1)
+    return left * right
+
+
+@named_by_caller
+def dot(a: TensorLike, b: TensorLike) -> Tensor:
+    """Dot product of vectors; for matrices the same as `matmul`.
+
+    >>> dot([1.0, 2.0], [3.0, 4.0])
+    tensor(11., shape=())
+    """
+    left, right = operand(a, "dot"), operand(b, "dot")
+    if left.ndim == 0 or right.ndim == 0:
+        return left * right
+    if right.ndim > 2:
+        raise ShapeError(message(f"dot({describe(left)}, {describe(right)}): more than two axes mean different things to different people.", "", "Write matmul or einsum."))
+    return left @ right
+
+
+@named_by_caller
+def cosine_similarity(a: TensorLike, b: TensorLike, axis: int = -1, eps: float = 1e-8) -> Tensor:
+    """Dot product of two vectors divided by their lengths: 1 for the same direction, 0 for a right angle.
+
+    >>> cosine_similarity([1.0, 0.0], [1.0, 1.0])
+    tensor(0.70710678, shape=())
+    """
+    left, right = operand(a, "cosine_similarity"), operand(b, "cosine_similarity")
+    products = ta.sum(left * right, axis)
+    lengths = norm(left, axis) * norm(right, axis)
+    return products / ta.maximum(lengths, eps)
+
+
+# -- layers without weights --------------------------------------------------------------------------------------------
+
+
+@named_by_caller
+def masked_fill(x: TensorLike, mask: ArrayLike, value: float) -> Tensor:
+    """Put a number where the mask is True; nothing flows back from there.
+
+    >>> masked_fill([1.0, 2.0], [False, True], 0.0)
+    tensor([1., 0.], shape=(2,))
+    """
+    return ta.where(boolean(mask, "masked_fill", "mask"), value, operand(x, "masked_fill"))
+
+
+@named_by_caller
+def rms_norm(x: TensorLike, gain: TensorLike, eps: float = 1e-5) -> Tensor:
+    """Divide each row by its root mean square, then scale each entry (Zhang and Sennrich 2019).
+
+    >>> rms_norm([[3.0, 4.0]], [1.0, 1.0], eps=0.0)
+    tensor([[0.84852814, 1.13137085]], shape=(1, 2))
+    """
+    x = operand(x, "rms_norm")
+    root = ta.sqrt(mean(square(x), -1, keepdims=True) + eps)
+    return x / root * gain
+
+
+@named_by_caller
+def mse(prediction: TensorLike, target: TensorLike) -> Tensor:
+    """Mean squared error.
+
+    >>> mse([1.0, 2.0], [1.0, 4.0])
+    tensor(2., shape=())
+    """
+    p, t = operand(prediction, "mse"), operand(target, "mse")
+    if p.shape != t.shape:
+        raise ShapeError(message(f"mse(prediction: {p.shape}, target: {t.shape}): the shapes must be equal.", "Broadcasting here would compare each number with many.", "Reshape the target."))
+    return mean(square(p - t))
+
+
+@named_by_caller
+def binary_cross_entropy_with_logits(x: TensorLike, target: TensorLike) -> Tensor:
+    """Mean loss of saying yes or no by scores: -t log sigmoid(x) - (1-t) log(1 - sigmoid(x)), without overflow.
+
+    >>> binary_cross_entropy_with_logits([0.0], [1.0])
+    tensor(0.69314718, shape=())
+    """
+    scores, t = operand(x, "binary_cross_entropy_with_logits"), operand(target, "binary_cross_entropy_with_logits")
+    if scores.shape != t.shape:
+        raise ShapeError(f"binary_cross_entropy_with_logits(x: {scores.shape}, target: {t.shape}): the shapes must be equal.")
+    return mean(softplus(scores) - scores * t)
+
+
+@named_by_caller
+def embedding(table: TensorLike, ids: ArrayLike) -> Tensor:
+    """Look up rows of a table by number; a row that is read twice gets both gradients.
+
+    >>> embedding([[1.0, 2.0], [3.0, 4.0]], [1, 1])
+    tensor([[3., 4.],
+            [3., 4.]], shape=(2, 2))
+    """
+    rows, numbers = operand(table, "embedding"), whole_array(ids, "embedding", "ids")
+    if rows.ndim != 2:
+        raise ShapeError(f"embedding({describe(rows)}): the table must be a matrix, one row for each word.")
+    in_range(numbers, rows.shape[0], "embedding", "id", describe(rows))
+    return rows[numbers]
+
+
+def one_hot(ids: ArrayLike, classes: int) -> Tensor:
+    """Rows with a single 1, at the place of the number.
+
+    >>> one_hot([1, 0], 3)
+    tensor([[0., 1., 0.],
+            [1., 0., 0.]], shape=(2, 3))
+    """
+    numbers = whole_array(ids, "one_hot", "ids")
+    in_range(numbers, whole_number(classes, "one_hot", "classes"), "one_hot", "id", f"classes={classes}")
+    return operand((np.arange(classes) == numbers[..., None]).astype(float), "one_hot")
+
+
+@named_by_caller
+def dropout(x: TensorLike, p: float, rng: np.random.Generator | int, training: bool = True) -> Tensor:
+    """Set entries to 0 with probability p and scale the rest up, so that the mean stays (Srivastava et al. 2014).
+
+    Parameters
+    ----------
+    x : Tensor, any shape, float
+    p : float from 0 to 1
+        The share of entries that are dropped.
+    rng : numpy Generator or int
+        Where chance comes from; a seed gives the same entries every time.
+    training : bool
+        When False, x is returned as it is.
+
+    Examples
+    --------
+    >>> dropout([1.0, 1.0, 1.0, 1.0], 0.5, rng=0)
+    tensor([2., 0., 0., 0.], shape=(4,))
+    """
+    x = operand(x, "dropout")
+    if not 0 <= p <= 1:
+        raise ArgumentError(f"dropout: p={p} must lie between 0 and 1.")
+    if not isinstance(rng, (np.random.Generator, int, np.integer)):
+        raise ArgumentTypeError(message(f"dropout: rng={rng!r} is not a source of chance.", "", "Give a seed, or np.random.default_rng(seed)."))
+    if not training or p == 0:
+        return x
+    source = rng if isinstance(rng, np.random.Generator) else np.random.default_rng(rng)
+    kept = source.random(x.shape) >= p
+    return x * kept.astype(x.dtype) / (1 - p) if p < 1 else x * 0.0
+
+
+_METHODS = {
+    function.__name__: function
+    for function in (mean, var, std, norm, logsumexp, square, reciprocal, softplus, silu, gelu, swapaxes, moveaxis, flip, split, trace, dot, masked_fill)
+}
+ta.add_methods(_METHODS)

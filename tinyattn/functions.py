@@ -1,0 +1,801 @@
+"""The public functions: one short ``def`` per op, in NumPy's spelling.
+
+Each checks its arguments, brings them into the form that the rule book wants (axes as tuples of non-negative
+numbers, shapes without -1), and applies its op.  Functions that are made of these are in `tinyattn.composed`.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any, SupportsIndex
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
+
+from tinyattn.errors import ArgumentError, ArgumentTypeError, AxisError, IndexRangeError, ShapeError, TinyattnError, message
+from tinyattn.ops import elementwise, fused, indexing, linear, reductions
+from tinyattn.ops import shape as shapes
+from tinyattn.tensor import Tensor, apply, as_array, binary, constant, describe, values_of
+
+TensorLike = Tensor | ArrayLike
+Axis = SupportsIndex | Sequence[SupportsIndex] | None
+
+
+def operand(x: Any, name: str) -> Tensor:
+    """Anything that holds numbers as a tensor; what does not is refused in the name of the operation."""
+    if isinstance(x, Tensor):
+        return x
+    try:
+        return constant(x)
+    except TinyattnError as error:
+        raise type(error)(f"{name}: {error}") from None
+
+
+def _one(op: Any, x: TensorLike) -> Tensor:
+    return apply(op, (x if isinstance(x, Tensor) else operand(x, op.name),))
+
+
+def _two(op: Any, a: TensorLike, b: TensorLike) -> Tensor:
+    if isinstance(a, Tensor) or isinstance(b, Tensor):
+        return binary(op, a, b)
+    return apply(op, (operand(a, op.name), operand(b, op.name)))
+
+
+def whole_number(value: Any, name: str, what: str) -> int:
+    """A whole number, or words: 1.0 and True are not meant here."""
+    if isinstance(value, (bool, np.bool_)) or not hasattr(value, "__index__"):
+        raise ArgumentTypeError(message(f"{name}: {what}={value!r} is a {type(value).__name__}.", "It counts axes or sizes, so it must be a whole number."))
+    return operator.index(value)
+
+
+def one_axis(axis: Any, ndim: int, name: str, x: Tensor | None = None) -> int:
+    """One axis as a non-negative number."""
+    number = whole_number(axis, name, "axis")
+    if not -ndim <= number < ndim:
+        shown = f"({describe(x)})" if x is not None else ""
+        what = "no axis" if ndim == 0 else f"{ndim} {'axis' if ndim == 1 else 'axes'}"
+        why = f"There are {what}" + (f", so axis goes from {-ndim} to {ndim - 1}." if ndim else ".")
+        raise AxisError(message(f"{name}{shown}: axis {number} does not exist.", why))
+    return number % ndim
+
+
+def axis_tuple(axis: Any, x: Tensor, name: str) -> tuple[int, ...]:
+    """An axis argument, that is None for all, a number or several, as a tuple of non-negative numbers."""
+    ndim = x.ndim
+    if axis is None:
+        return tuple(range(ndim))
+    if isinstance(axis, (tuple, list)):
+        found = tuple(one_axis(a, ndim, name, x) for a in axis)
+        if len(set(found)) < len(found):
+            raise AxisError(message(f"{name}({describe(x)}): axis={tuple(axis)} names an axis twice.", "Each axis can be reduced once."))
+        return found
+    return (one_axis(axis, ndim, name, x),)
+
+
+# -- arithmetic, entry by entry ---------------------------------------------------------------------------
+
+
+def add(a: TensorLike, b: TensorLike) -> Tensor:
+    """Add entry by entry, with broadcasting.
+
+    >>> add([1.0, 2.0], 10)
+    tensor([11., 12.], shape=(2,))
+    """
+    return _two(elementwise.add, a, b)
+
+
+def subtract(a: TensorLike, b: TensorLike) -> Tensor:
+    """Subtract entry by entry, with broadcasting.
+
+    >>> subtract([1.0, 2.0], 1)
+    tensor([0., 1.], shape=(2,))
+    """
+    return _two(elementwise.subtract, a, b)
+
+
+def multiply(a: TensorLike, b: TensorLike) -> Tensor:
+    """Multiply entry by entry, with broadcasting.
+
+    >>> multiply([1.0, 2.0], [3.0, 4.0])
+    tensor([3., 8.], shape=(2,))
+    """
+    return _two(elementwise.multiply, a, b)
+
+
+def divide(a: TensorLike, b: TensorLike) -> Tensor:
+    """Divide entry by entry, with broadcasting.
+
+    >>> divide([1.0, 2.0], 2)
+    tensor([0.5, 1. ], shape=(2,))
+    """
+    return _two(elementwise.divide, a, b)
+
+
+def negative(x: TensorLike) -> Tensor:
+    """Change the sign of each entry.
+
+    >>> negative([1.0, -2.0])
+    tensor([-1.,  2.], shape=(2,))
+    """
+    return _one(elementwise.negative, x)
+
+
+def power(a: TensorLike, b: TensorLike) -> Tensor:
+    """Raise to a power; base and exponent may both be differentiated, a whole exponent needs no logarithm.
+
+    >>> power([-2.0, 3.0], 2)
+    tensor([4., 9.], shape=(2,))
+    """
+    if type(b) is int:
+        return apply(elementwise.integer_power, (operand(a, "power"),), (b,))
+    return _two(elementwise.power, a, b)
+
+
+def abs(x: TensorLike) -> Tensor:
+    """Take the absolute value; the slope at 0 is 0 here.
+
+    >>> abs([-1.5, 2.0])
+    tensor([1.5, 2. ], shape=(2,))
+    """
+    return _one(elementwise.absolute, x)
+
+
+def exp(x: TensorLike) -> Tensor:
+    """Raise e to each entry.
+
+    >>> exp([0.0])
+    tensor([1.], shape=(1,))
+    """
+    return _one(elementwise.exp, x)
+
+
+def log(x: TensorLike) -> Tensor:
+    """Take the natural logarithm.
+
+    >>> log([1.0])
+    tensor([0.], shape=(1,))
+    """
+    return _one(elementwise.log, x)
+
+
+def sqrt(x: TensorLike) -> Tensor:
+    """Take the square root.
+
+    >>> sqrt([9.0])
+    tensor([3.], shape=(1,))
+    """
+    return _one(elementwise.sqrt, x)
+
+
+def sin(x: TensorLike) -> Tensor:
+    """Take the sine of an angle in radians.
+
+    >>> sin([0.0])
+    tensor([0.], shape=(1,))
+    """
+    return _one(elementwise.sin, x)
+
+
+def cos(x: TensorLike) -> Tensor:
+    """Take the cosine of an angle in radians.
+
+    >>> cos([0.0])
+    tensor([1.], shape=(1,))
+    """
+    return _one(elementwise.cos, x)
+
+
+def tanh(x: TensorLike) -> Tensor:
+    """Take the hyperbolic tangent, which squeezes any number between -1 and 1.
+
+    >>> tanh([0.0])
+    tensor([0.], shape=(1,))
+    """
+    return _one(elementwise.tanh, x)
+
+
+def sigmoid(x: TensorLike) -> Tensor:
+    """Compute 1 / (1 + exp(-x)) without overflow.
+
+    >>> sigmoid([0.0])
+    tensor([0.5], shape=(1,))
+    """
+    return _one(elementwise.sigmoid, x)
+
+
+def erf(x: TensorLike) -> Tensor:
+    """Compute the error function, 2/sqrt(pi) times the integral of exp(-t^2) from 0 to x.
+
+    >>> erf([0.0])
+    tensor([0.], shape=(1,))
+    """
+    return _one(elementwise.erf, x)
+
+
+def relu(x: TensorLike) -> Tensor:
+    """Keep positive entries, make the others 0; the slope at 0 is 0 here.
+
+    >>> relu([-1.0, 2.0])
+    tensor([0., 2.], shape=(2,))
+    """
+    return _one(elementwise.relu, x)
+
+
+def maximum(a: TensorLike, b: TensorLike) -> Tensor:
+    """Take the larger of two entries; a tie shares the gradient equally.
+
+    >>> maximum([1.0, 5.0], 3)
+    tensor([3., 5.], shape=(2,))
+    """
+    return _two(elementwise.maximum, a, b)
+
+
+def minimum(a: TensorLike, b: TensorLike) -> Tensor:
+    """Take the smaller of two entries; a tie shares the gradient equally.
+
+    >>> minimum([1.0, 5.0], 3)
+    tensor([1., 3.], shape=(2,))
+    """
+    return _two(elementwise.minimum, a, b)
+
+
+def clip(x: TensorLike, low: float | None = None, high: float | None = None) -> Tensor:
+    """Move entries below ``low`` up to it and entries above ``high`` down to it; the slope at a bound is 0.
+
+    >>> clip([-2.0, 0.5, 7.0], 0, 1)
+    tensor([0. , 0.5, 1. ], shape=(3,))
+    """
+    bounds = []
+    for bound, name in ((low, "low"), (high, "high")):
+        plain = values_of(bound)
+        if isinstance(bound, Tensor) and bound.requires_grad or (bound is not None and np.ndim(plain) > 0):
+            raise ArgumentTypeError(message(f"clip: {name} must be one number without gradient.", "", "Write maximum(minimum(x, high), low)."))
+        if bound is not None and not isinstance(plain, (int, float, np.number)):
+            raise ArgumentTypeError(f"clip: {name}={bound!r} is not a number.")
+        bounds.append(None if bound is None else float(plain))
+    if bounds[0] is not None and bounds[1] is not None and bounds[0] > bounds[1]:
+        raise ArgumentError(f"clip: low={low} is above high={high}, so nothing lies between.")
+    if bounds == [None, None]:
+        raise ArgumentError("clip: neither low nor high is given, so there is nothing to do.")
+    return apply(elementwise.clip, (operand(x, "clip"),), tuple(bounds))
+
+
+def where(condition: ArrayLike | Tensor, a: TensorLike, b: TensorLike) -> Tensor:
+    """Take ``a`` where the condition holds and ``b`` elsewhere; what is not taken gets a gradient of exactly 0.
+
+    >>> where([True, False], [1.0, 2.0], 0)
+    tensor([1., 0.], shape=(2,))
+    """
+    chosen = boolean(condition, "where", "condition")
+    like = next((values_of(x).dtype for x in (a, b) if hasattr(x, "dtype")), None)
+    left, right = (x if isinstance(x, Tensor) else _constant_like(x, like, "where") for x in (a, b))
+    return apply(elementwise.where, (left, right), (chosen,))
+
+
+def _constant_like(x: Any, like: Any, name: str) -> Tensor:
+    try:
+        return constant(x, like)
+    except TinyattnError as error:
+        raise type(error)(f"{name}: {error}") from None
+
+
+def boolean(value: Any, name: str, what: str) -> np.ndarray:
+    """A mask as a boolean array; numbers are refused, because 0/1, -inf and True mean different things to people."""
+    array = np.asarray(values_of(value))
+    if array.dtype != bool:
+        raise ArgumentTypeError(
+            message(f"{name}: {what} has dtype {array.dtype}.", "It must be boolean; True means yes.", f"Write {what} != 0, or x > 0 for the test you mean.")
+        )
+    return array
+
+
+def astype(x: TensorLike, dtype: DTypeLike) -> Tensor:
+    """Convert to another floating-point dtype; the gradient is converted back.
+
+    >>> astype([1.0], np.float32).dtype
+    dtype('float32')
+    """
+    tensor = operand(x, "astype")
+    try:
+        target = np.dtype(dtype)
+    except TypeError:
+        raise ArgumentTypeError(f"astype: {dtype!r} is not a dtype.") from None
+    if target.kind != "f" or target.itemsize > 8:
+        raise ArgumentTypeError(message(f"astype: {target} has no gradient.", "", "For whole numbers take t.data.astype(...)."))
+    return tensor if tensor.dtype == target else apply(elementwise.cast, (tensor,), (target,))
+
+
+# -- sums and their kin ---------------------------------------------------------------------------------------
+
+
+def _reduce(op: Any, x: TensorLike, axis: Axis, keepdims: bool) -> Tensor:
+    tensor = x if isinstance(x, Tensor) else operand(x, op.name)
+    if not isinstance(keepdims, (bool, np.bool_)):
+        raise ArgumentTypeError(f"{op.name}: keepdims={keepdims!r} must be True or False.")
+    return apply(op, (tensor,), (axis_tuple(axis, tensor, op.name), bool(keepdims)))
+
+
+def sum(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
+    """Add up along the given axes; all of them by default.
+
+    >>> sum([[1.0, 2.0], [3.0, 4.0]], axis=0)
+    tensor([4., 6.], shape=(2,))
+    """
+    return _reduce(reductions.sum, x, axis, keepdims)
+
+
+def max(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
+    """Find the largest entry along the given axes; ties share the gradient equally.
+
+    >>> max([[1.0, 2.0], [3.0, 0.0]], axis=1)
+    tensor([2., 3.], shape=(2,))
+    """
+    return _reduce(reductions.max, x, axis, keepdims)
+
+
+def min(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
+    """Find the smallest entry along the given axes; ties share the gradient equally.
+
+    >>> min([[1.0, 2.0], [3.0, 0.0]], axis=1)
+    tensor([1., 0.], shape=(2,))
+    """
+    return _reduce(reductions.min, x, axis, keepdims)
+
+
+def prod(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
+    """Multiply along the given axes; the gradient is right where entries are 0, too.
+
+    >>> prod([2.0, 3.0])
+    tensor(6., shape=())
+    """
+    return _reduce(reductions.prod, x, axis, keepdims)
+
+
+def size_of(x: TensorLike, axis: Axis = None) -> Tensor:
+    """The length of an axis (or the product of several) as a number that stays a symbol in formulas.
+
+    >>> size_of([[1.0, 2.0, 3.0]], axis=-1)
+    tensor(3., shape=())
+    """
+    tensor = operand(x, "size_of")
+    return apply(reductions.size_of, (tensor,), (axis_tuple(axis, tensor, "size_of"),))
+
+
+# -- products ------------------------------------------------------------------------------------------------
+
+
+def matmul(a: TensorLike, b: TensorLike) -> Tensor:
+    """Multiply matrices; vectors and batches of matrices as in NumPy.
+
+    >>> matmul([[1.0, 2.0]], [[3.0], [4.0]])
+    tensor([[11.]], shape=(1, 1))
+    """
+    return _two(linear.matmul, a, b)
+
+
+def einsum(subscripts: str, *operands: TensorLike) -> Tensor:
+    """Sum of products in index notation: one letter per axis, letters missing on the right are summed.
+
+    >>> einsum("ij,jk->ik", [[1.0, 2.0]], [[3.0], [4.0]])
+    tensor([[11.]], shape=(1, 1))
+    """
+    if not isinstance(subscripts, str):
+        raise ArgumentTypeError(message("einsum: the first argument is the text of subscripts.", "", "Write einsum('ij,jk->ik', a, b)."))
+    tensors = tuple(operand(x, "einsum") for x in operands)
+    ranks = [t.ndim for t in tensors]
+    left = subscripts.replace(" ", "").partition("->")[0].split(",")
+    if len(left) != len(tensors) or not tensors:
+        raise ArgumentError(f"einsum({subscripts!r}): {len(left)} operands are named and {len(tensors)} given.")
+    for labels, tensor in zip(left, tensors, strict=True):
+        named = len(labels.replace("...", ""))
+        if named > tensor.ndim or ("..." not in labels and named != tensor.ndim):
+            raise ShapeError(f"einsum({subscripts!r}): {labels!r} names {named} axes; {describe(tensor)} has {tensor.ndim}.")
+    return apply(linear.einsum, tensors, (linear.expand_subscripts(subscripts, ranks),))
+
+
+# -- shape -------------------------------------------------------------------------------------------------------
+
+
+def reshape(x: TensorLike, *shape: Any) -> Tensor:
+    """Arrange the same numbers, row by row, in another shape; one size may be -1.
+
+    >>> reshape([[1.0, 2.0], [3.0, 4.0]], (4,))
+    tensor([1., 2., 3., 4.], shape=(4,))
+    """
+    tensor = operand(x, "reshape")
+    return apply(shapes.reshape, (tensor,), (_full_shape(_sizes(shape, "reshape"), tensor),))
+
+
+def _sizes(shape: tuple[Any, ...], name: str) -> tuple[int, ...]:
+    sizes = shape[0] if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape
+    return tuple(whole_number(size, name, "shape") for size in sizes)
+
+
+def _full_shape(shape: tuple[int, ...], x: Tensor) -> tuple[int, ...]:
+    """Replace the one -1 by what is left over."""
+    unknown = shape.count(-1)
+    if unknown > 1 or any(size < -1 for size in shape):
+        raise ShapeError(message(f"reshape({describe(x)}) to {shape}:", "At most one size may be -1, the others must not be negative."))
+    known = math.prod(size for size in shape if size != -1)
+    if unknown and (known == 0 or x.size % known):
+        raise ShapeError(message(f"reshape({describe(x)}) to {shape}:", f"{x.size} numbers cannot be parted into rows of {known}."))
+    return tuple(x.size // known if size == -1 else size for size in shape)
+
+
+def transpose(x: TensorLike, *axes: Any) -> Tensor:
+    """Reorder the axes; without ``axes`` they are reversed.
+
+    >>> transpose([[1.0, 2.0]])
+    tensor([[1.],
+            [2.]], shape=(2, 1))
+    """
+    tensor = operand(x, "transpose")
+    given = axes[0] if len(axes) == 1 and (axes[0] is None or isinstance(axes[0], (tuple, list))) else axes
+    if given is None or given == ():
+        return apply(shapes.transpose, (tensor,), (tuple(reversed(range(tensor.ndim))),))
+    order = axis_tuple(tuple(given), tensor, "transpose")
+    if len(order) != tensor.ndim:
+        raise AxisError(f"transpose({describe(tensor)}): axes={tuple(given)} must name each of the {tensor.ndim} axes once.")
+    return apply(shapes.transpose, (tensor,), (order,))
+
+
+def matrix_transpose(x: TensorLike) -> Tensor:
+    """Exchange the last two axes, the transpose of each matrix; also ``x.mT``.
+
+    >>> matrix_transpose([[[1.0, 2.0]]]).shape
+    (1, 2, 1)
+    """
+    tensor = operand(x, "matrix_transpose")
+    if tensor.ndim < 2:
+        raise AxisError(message(f"matrix_transpose({describe(tensor)}): a matrix has two axes.", "", "For a row of a vector write x[None, :], for a column x[:, None]."))
+    order = (*range(tensor.ndim - 2), tensor.ndim - 1, tensor.ndim - 2)
+    return apply(shapes.transpose, (tensor,), (order,))
+
+
+def expand_dims(x: TensorLike, axis: Axis) -> Tensor:
+    """Insert axes of size 1 at the given places of the result.
+
+    >>> expand_dims([1.0, 2.0], 0).shape
+    (1, 2)
+    """
+    tensor = operand(x, "expand_dims")
+    wanted = tuple(axis) if isinstance(axis, (tuple, list)) else (axis,)
+    ndim = tensor.ndim + len(wanted)
+    found = tuple(sorted(one_axis(a, ndim, "expand_dims") for a in wanted))
+    if len(set(found)) < len(found):
+        raise AxisError(f"expand_dims({describe(tensor)}): axis={axis} names a place twice.")
+    return apply(shapes.expand_dims, (tensor,), (found,))
+
+
+def squeeze(x: TensorLike, axis: Axis = None) -> Tensor:
+    """Drop axes of size 1; all of them by default.
+
+    >>> squeeze([[1.0, 2.0]]).shape
+    (2,)
+    """
+    tensor = operand(x, "squeeze")
+    if axis is None:
+        found = tuple(a for a, size in enumerate(tensor.shape) if size == 1)
+    else:
+        found = axis_tuple(axis, tensor, "squeeze")
+        for a in found:
+            if tensor.shape[a] != 1:
+                raise ShapeError(message(f"squeeze({describe(tensor)}): axis {a} has size {tensor.shape[a]}.", "Only an axis of size 1 can be dropped."))
+    return apply(shapes.squeeze, (tensor,), (found,))
+
+
+def broadcast_to(x: TensorLike, shape: Any) -> Tensor:
+    """Repeat along axes of size 1 (and new leading axes) until the shape is reached.
+
+    >>> broadcast_to([1.0, 2.0], (2, 2))
+    tensor([[1., 2.],
+            [1., 2.]], shape=(2, 2))
+    """
+    return apply(shapes.broadcast_to, (operand(x, "broadcast_to"),), (_sizes((shape,), "broadcast_to"),))
+
+
+def _pieces(tensors: Any, name: str) -> tuple[Tensor, ...]:
+    if isinstance(tensors, (np.ndarray, Tensor)) or not isinstance(tensors, Sequence):
+        tensors = tuple(tensors) if isinstance(tensors, (np.ndarray, Tensor)) and tensors.ndim else tensors
+    if not isinstance(tensors, Sequence) or isinstance(tensors, str):
+        raise ArgumentTypeError(message(f"{name}: a list of tensors is needed.", "", f"Write {name}([a, b])."))
+    if not tensors:
+        raise ArgumentError(f"{name}: the list is empty, so the result would have no shape.")
+    return tuple(operand(x, name) for x in tensors)
+
+
+def concatenate(tensors: Sequence[TensorLike], axis: int = 0) -> Tensor:
+    """Join tensors along an axis that they have.
+
+    >>> concatenate([[1.0], [2.0, 3.0]])
+    tensor([1., 2., 3.], shape=(3,))
+    """
+    pieces = _pieces(tensors, "concatenate")
+    return apply(shapes.concatenate, pieces, (one_axis(axis, pieces[0].ndim, "concatenate", pieces[0]),))
+
+
+def stack(tensors: Sequence[TensorLike], axis: int = 0) -> Tensor:
+    """Join tensors of one shape along a new axis.
+
+    >>> stack([[1.0, 2.0], [3.0, 4.0]], axis=1)
+    tensor([[1., 3.],
+            [2., 4.]], shape=(2, 2))
+    """
+    pieces = _pieces(tensors, "stack")
+    return apply(shapes.stack, pieces, (one_axis(axis, pieces[0].ndim + 1, "stack"),))
+
+
+def pad(x: TensorLike, pad_width: Any, value: float = 0.0) -> Tensor:
+    """Put a border of one value around; ``pad_width`` as in NumPy: a number, a pair, or a pair for each axis.
+
+    >>> pad([1.0], (1, 2))
+    tensor([0., 1., 0., 0.], shape=(4,))
+    """
+    tensor = operand(x, "pad")
+    try:
+        pairs = np.broadcast_to(np.asarray(pad_width), (tensor.ndim, 2))
+    except ValueError:
+        raise ArgumentError(message(f"pad({describe(tensor)}): pad_width={pad_width!r} does not fit.", f"Give a (before, after) pair for each of the {tensor.ndim} axes.")) from None
+    if pairs.dtype.kind not in "iu" or (pairs < 0).any():
+        raise ArgumentError(f"pad({describe(tensor)}): widths must be whole numbers from 0, got {pad_width!r}.")
+    widths = tuple((int(before), int(after)) for before, after in pairs)
+    return apply(shapes.pad, (tensor,), (widths, float(value)))
+
+
+# -- indexing ----------------------------------------------------------------------------------------------------
+
+
+def index(x: TensorLike, key: Any) -> Tensor:
+    """Read entries, ``x[key]``, with everything that NumPy takes as a key; repeated entries add up going back.
+
+    >>> index([1.0, 2.0, 3.0], [0, 0, 2])
+    tensor([1., 1., 3.], shape=(3,))
+    """
+    tensor = operand(x, "index")
+    parts = tuple(_key_part(part) for part in key) if isinstance(key, tuple) else _key_part(key)
+    return apply(indexing.index, (tensor,), (parts,))
+
+
+def _key_part(part: Any) -> Any:
+    if isinstance(part, slice):
+        return slice(*(None if edge is None else whole_number(values_of(edge), "index", "slice") for edge in (part.start, part.stop, part.step)))
+    if part is None or part is Ellipsis or type(part) is int:
+        return part
+    if isinstance(part, Tensor):
+        part = part.data
+    if isinstance(part, (float, str, bytes, dict, set)):
+        raise IndexRangeError(message(f"index: {part!r} is a {type(part).__name__}.", "An index is a whole number, a slice, or an array of whole numbers or booleans."))
+    array = np.asarray(part, dtype=int) if isinstance(part, (list, tuple)) and not len(part) else np.asarray(part)
+    if array.dtype.kind not in "iub":
+        raise IndexRangeError(message(f"index: an array of {array.dtype} is no index.", "Give whole numbers or booleans.", "Write index.astype(int) if they are whole."))
+    if array.ndim == 0 and array.dtype.kind in "iu":
+        return int(array)
+    return np.array(array)
+
+
+def take_along_axis(x: TensorLike, indices: ArrayLike, axis: int = -1) -> Tensor:
+    """For each place along an axis read the entry that ``indices`` names there.
+
+    >>> take_along_axis([[1.0, 2.0], [3.0, 4.0]], [[1], [0]], axis=1)
+    tensor([[2.],
+            [3.]], shape=(2, 1))
+    """
+    tensor = operand(x, "take_along_axis")
+    along = one_axis(axis, tensor.ndim, "take_along_axis", tensor)
+    array = whole_array(indices, "take_along_axis", "indices")
+    if array.ndim != tensor.ndim:
+        raise ShapeError(message(f"take_along_axis({describe(tensor)}): indices have {array.ndim} axes.", "They need as many as x has.", "Write np.expand_dims(indices, axis)."))
+    full = tuple(size if a == along else tensor.shape[a] for a, size in enumerate(array.shape))
+    if any(size not in (1, wide) for size, wide in zip(array.shape, full, strict=True)):
+        raise ShapeError(f"take_along_axis({describe(tensor)}): indices of shape {array.shape} differ from x in an axis other than {along}.")
+    return apply(indexing.take_along_axis, (tensor,), (np.broadcast_to(array, full), along))
+
+
+def whole_array(value: Any, name: str, what: str) -> np.ndarray:
+    """An array of whole numbers, or words."""
+    array = np.asarray(values_of(value))
+    if array.size == 0 and array.dtype.kind == "f":
+        array = array.astype(int)
+    if array.dtype.kind not in "iu":
+        raise ArgumentTypeError(message(f"{name}: {what} has dtype {array.dtype}; whole numbers are needed.", "", f"Write {what}.astype(int) if they are whole."))
+    return array
+
+
+def in_range(array: np.ndarray, size: int, name: str, what: str, x: str) -> None:
+    """Refuse a number outside 0 .. size - 1, and say which and where."""
+    outside = (array < 0) | (array >= size)
+    if outside.any():
+        at = np.unravel_index(int(np.argmax(outside)), array.shape)
+        place = f" at position {', '.join(map(str, at))}" if at else ""
+        raise IndexRangeError(message(f"{name}({x}): {what} {int(array[at])}{place} is outside 0 to {size - 1}.", f"There are {size}."))
+
+
+# -- fused ops ---------------------------------------------------------------------------------------------------
+
+
+def softmax(x: TensorLike, axis: int = -1, keep: ArrayLike | None = None) -> Tensor:
+    """Turn scores into weights that are positive and sum to 1 along an axis.
+
+    Parameters
+    ----------
+    x : Tensor, shape (..., n), float
+        Scores of any size; the largest is subtracted first, which changes nothing but prevents overflow.
+    axis : int
+        The axis along which the weights sum to 1.
+    keep : bool array that broadcasts to the shape of x, optional
+        Where False, the weight is 0 and the score is not read; a row with nothing kept is a row of zeros.
+
+    Examples
+    --------
+    >>> softmax([0.0, 0.0])
+    tensor([0.5, 0.5], shape=(2,))
+    >>> softmax([0.0, 5.0], keep=[True, False])
+    tensor([1., 0.], shape=(2,))
+    """
+    tensor = operand(x, "softmax")
+    along = one_axis(axis, tensor.ndim, "softmax", tensor)
+    mask = None if keep is None else _mask_for(keep, tensor.shape, "softmax", tensor)
+    return apply(fused.softmax, (_floating(tensor),), (along, mask))
+
+
+def _mask_for(keep: Any, shape: tuple[int, ...], name: str, x: Tensor) -> np.ndarray:
+    mask = boolean(keep, name, "keep")
+    try:
+        return np.broadcast_to(mask, shape)
+    except ValueError:
+        raise ShapeError(message(f"{name}({describe(x)}): keep has shape {mask.shape}, which does not broadcast to {shape}.", "It needs one True or False for each score.")) from None
+
+
+def _floating(x: Tensor) -> Tensor:
+    return x if x.dtype.kind == "f" else apply(elementwise.cast, (x,), (np.dtype(np.float64),))
+
+
+def log_softmax(x: TensorLike, axis: int = -1) -> Tensor:
+    """The logarithm of `softmax`, finite where softmax itself would round to 0.
+
+    >>> log_softmax([0.0, 1000.0])
+    tensor([-1000.,     0.], shape=(2,))
+    """
+    tensor = operand(x, "log_softmax")
+    return apply(fused.log_softmax, (_floating(tensor),), (one_axis(axis, tensor.ndim, "log_softmax", tensor),))
+
+
+def layer_norm(x: TensorLike, gain: TensorLike, bias: TensorLike, eps: float = 1e-5) -> Tensor:
+    """Bring each row to mean 0 and variance 1, then scale and shift each entry (Ba et al. 2016, section 3).
+
+    >>> layer_norm([[1.0, 3.0]], [1.0, 1.0], [0.0, 0.0], eps=0)
+    tensor([[-1.,  1.]], shape=(1, 2))
+    """
+    rows, scale, shift = (operand(part, "layer_norm") for part in (x, gain, bias))
+    width = rows.shape[-1:]
+    if not width or scale.shape != width or shift.shape != width:
+        raise ShapeError(
+            message(
+                f"layer_norm({describe(rows)}, gain: {scale.shape}, bias: {shift.shape}) does not fit.",
+                "Gain and bias need one number for each entry of a row." if width else "x needs at least one axis.",
+                f"Give both the shape {width}." if width else "",
+            )
+        )
+    return apply(fused.layer_norm, tuple(_floating(t) for t in (rows, scale, shift)), (float(eps),))
+
+
+def cross_entropy(
+    x: TensorLike,
+    targets: ArrayLike,
+    *,
+    ignore_index: int | None = None,
+    label_smoothing: float = 0.0,
+    reduction: str = "mean",
+) -> Tensor:
+    """The loss of predicting classes by scores: minus the log of the probability given to the right one.
+
+    Parameters
+    ----------
+    x : Tensor, shape (..., c), float
+        Scores ("logits") of c classes.
+    targets : int array, shape (...)
+        The number of the right class in each row.
+    ignore_index : int, optional
+        Rows with this target do not count; when none counts, the loss is 0.
+    label_smoothing : float from 0 to 1
+        This share of the target is spread evenly over all classes.
+    reduction : "mean", "sum" or "none"
+        The mean is over the rows that count.
+
+    Examples
+    --------
+    >>> cross_entropy([[0.0, 0.0]], [1])
+    tensor(0.69314718, shape=())
+    """
+    scores, right = operand(x, "cross_entropy"), whole_array(targets, "cross_entropy", "targets")
+    if scores.ndim < 1 or right.shape != scores.shape[:-1] or scores.shape[-1] == 0:
+        raise ShapeError(
+            message(
+                f"cross_entropy({describe(scores)}, targets: {right.shape}) does not fit.",
+                "The last axis of x is the classes; there is one target for each row before it.",
+                f"Give targets of shape {scores.shape[:-1]}.",
+            )
+        )
+    if reduction not in ("mean", "sum", "none"):
+        raise ArgumentError(f"cross_entropy: reduction={reduction!r} must be 'mean', 'sum' or 'none'.")
+    if not 0 <= label_smoothing <= 1:
+        raise ArgumentError(f"cross_entropy: label_smoothing={label_smoothing} must lie between 0 and 1.")
+    counted = right if ignore_index is None else np.where(right == ignore_index, 0, right)
+    in_range(counted, scores.shape[-1], "cross_entropy", "target", describe(scores))
+    return apply(fused.cross_entropy, (_floating(scores),), (np.array(right), ignore_index, float(label_smoothing), reduction))
+
+
+def scaled_dot_product_attention(
+    q: TensorLike,
+    k: TensorLike,
+    v: TensorLike,
+    *,
+    keep: ArrayLike | None = None,
+    causal: bool = False,
+    scale: float | None = None,
+) -> Tensor:
+    """Each query takes a weighted mean of the values (Vaswani et al. 2017, section 3.2.1), in one fused op.
+
+    Parameters
+    ----------
+    q : Tensor, shape (..., n, d_k)
+        Queries, one row per position that asks.
+    k : Tensor, shape (..., m, d_k)
+        Keys, one row per position that answers.
+    v : Tensor, shape (..., m, d_v)
+        Values, what each position passes on.
+    keep : bool array that broadcasts to (..., n, m), optional
+        True where a query may attend to a key.  A query that may attend to nothing gets zeros.
+    causal : bool
+        Whether a query may only attend to keys up to its own position, aligned at the end.
+    scale : float, optional
+        The factor on the dot products, 1/sqrt(d_k) by default.
+
+    Examples
+    --------
+    >>> scaled_dot_product_attention([[0.0]], [[1.0], [2.0]], [[1.0], [3.0]])
+    tensor([[2.]], shape=(1, 1))
+    """
+    name = "scaled_dot_product_attention"
+    tensors = tuple(_floating(operand(x, name)) for x in (q, k, v))
+    mask = None if keep is None else boolean(keep, name, "keep")
+    return apply(fused.scaled_dot_product_attention, tensors, (mask, bool(causal), None if scale is None else float(scale)))
+
+
+# -- methods -----------------------------------------------------------------------------------------------------
+
+_NEAREST = {
+    "cpu": ".data", "cuda": "NumPy runs on the CPU; see the hand-over to JAX or PyTorch", "view": ".reshape(...)", "permute": ".transpose(...)",
+    "unsqueeze": ".expand_dims(axis)", "numel": ".size", "dim": ".ndim", "t": ".mT", "clone": ".detach()", "add_": ".assign(...)",
+    "copy": ".detach(), or .numpy() for an array", "sort": "t[np.argsort(t.data)]", "cumsum": "a product with a triangle of ones",
+    "argmax": "t.data.argmax(...)", "argmin": "t.data.argmin(...)", "any": "(t > 0).any()", "all": "(t > 0).all()", "fill": ".assign(...)",
+    "repeat": "ta.broadcast_to(...)", "pow": "t ** exponent", "float": ".astype(float)", "double": ".astype(np.float64)",
+}  # fmt: skip
+
+
+def no_such_method(name: str) -> str:
+    """Words for an attribute that a tensor does not have, with the nearest thing that it has."""
+    nearest = _NEAREST.get(name) or _NEAREST.get(name.rstrip("_"))
+    return f"a tensor has no {name!r}" + (f"; use {nearest} instead." if nearest else ".")
+
+
+METHODS: dict[str, Callable[..., Any]] = {
+    function.__name__: function
+    for function in (
+        exp, log, sqrt, sin, cos, tanh, sigmoid, erf, relu, clip, sum, max, min, prod, reshape, transpose, squeeze,
+        expand_dims, broadcast_to, astype, softmax, log_softmax, pad, take_along_axis, matmul, maximum, minimum,
+    )
+}  # fmt: skip
+
+
+def add_methods(functions: dict[str, Callable[..., Any]]) -> None:
+    """Let tensors have these functions as methods, with the tensor as first argument."""
+    METHODS.update(functions)
+    for name, function in functions.items():
+        setattr(Tensor, name, function)
+
+
+add_methods(METHODS)
+__all__ = ["METHODS", "as_array"]

@@ -1,0 +1,73 @@
+"""What is switched on at the moment, for each thread by itself: recording, scopes, the search for nan."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+
+class Mode(threading.local):
+    """The switches.  ``special`` is true when any of them is not at rest, so that `apply` asks only once."""
+
+    special = False
+    recording = True
+    scope: tuple[str, ...] = ()
+    watch: Callable[[Any], None] | None = None
+    rule_of: Any = None
+
+
+mode = Mode()
+
+
+@contextmanager
+def switched(**settings: Any) -> Iterator[None]:
+    """Set some switches for the length of a block, and set them back, whatever happens inside."""
+    before = {name: getattr(mode, name) for name in (*settings, "special")}
+    for name, value in settings.items():
+        setattr(mode, name, value)
+    mode.special = not mode.recording or mode.scope != () or mode.watch is not None or mode.rule_of is not None
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            setattr(mode, name, value)
+
+
+@contextmanager
+def no_grad() -> Iterator[None]:
+    """Compute without recording: results are constants, and no graph is kept.
+
+    Examples
+    --------
+    >>> import tinyattn as ta
+    >>> x = ta.tensor(2.0, requires_grad=True)
+    >>> with ta.no_grad():
+    ...     y = x * x
+    >>> y.requires_grad
+    False
+    """
+    with switched(recording=False):
+        yield
+
+
+@contextmanager
+def scope(name: str) -> Iterator[None]:
+    """Group what is computed inside under a name; drawings show the group as a labelled box.
+
+    Parameters
+    ----------
+    name : str
+        Any text; scopes inside scopes make a path.
+
+    Examples
+    --------
+    >>> import tinyattn as ta
+    >>> with ta.scope("head 1"):
+    ...     y = ta.exp(ta.tensor(0.0))
+    >>> y.scope
+    ('head 1',)
+    """
+    with switched(scope=(*mode.scope, str(name))):
+        yield

@@ -1,0 +1,118 @@
+"""Names from the learner's own code, for drawings and for errors.
+
+A node keeps the code object and the offset of the instruction that made it.  The instruction after that
+one, if it stores, names the variable: in ``Q = X @ W_q`` the node of ``@`` is followed by a store to ``Q``.
+Nothing is looked up until somebody wants to read a name.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from typing import TYPE_CHECKING, Any
+
+from tinyattn import errors
+from tinyattn.places import caller_variables
+
+if TYPE_CHECKING:
+    from tinyattn.ops import Op
+    from tinyattn.tensor import Tensor
+
+_STORES = {"STORE_FAST", "STORE_NAME", "STORE_GLOBAL", "STORE_DEREF", "STORE_FAST_LOAD_FAST", "STORE_FAST_STORE_FAST"}
+
+
+@functools.lru_cache(maxsize=4096)
+def _targets(code: Any) -> dict[int, str]:
+    """For each instruction that a store follows: its offset, and the variable stored to.
+
+    During a call the offset may point into the call's inline cache, so every place up to the store counts.
+    """
+    import dis
+
+    found: dict[int, str] = {}
+    instructions = [i for i in dis.get_instructions(code) if i.opname not in ("CACHE", "COPY", "EXTENDED_ARG")]
+    for before, after in zip(instructions, instructions[1:], strict=False):
+        if after.opname in _STORES:
+            target = after.argval[0] if isinstance(after.argval, tuple) else after.argval
+            if isinstance(target, str):
+                found.update(dict.fromkeys(range(before.offset, after.offset, 2), target))
+    return found
+
+
+def stored_target(code: Any, lasti: int) -> str | None:
+    """The variable that the result of an instruction is stored in, if the next one stores it."""
+    return None if code is None else _targets(code).get(lasti)
+
+
+def line_of(code: Any, lasti: int) -> tuple[str, int, str]:
+    """File, line and function of an instruction."""
+    line = None
+    for index, (start, *_) in enumerate(code.co_positions()):
+        if index * 2 == lasti:
+            line = start
+            break
+    return code.co_filename, line or code.co_firstlineno, code.co_name
+
+
+def source_place(x: Tensor) -> tuple[str, int, str] | None:
+    """File, line and function outside the package where a tensor was made; None when that is not known."""
+    if x.site is not None:
+        return line_of(*x.site)
+    return None if x.code is None else line_of(x.code, x.lasti)
+
+
+def place_text(x: Tensor) -> str:
+    """``lesson.py:12``, or nothing when the place is not known."""
+    place = source_place(x)
+    return f"{place[0].replace(chr(92), '/').rsplit('/', 1)[-1]}:{place[1]}" if place else ""
+
+
+def variable_names(variables: dict[str, Any]) -> dict[int, str]:
+    """Tensors among variables, by identity; the first name in alphabetical order when there are several."""
+    from tinyattn.tensor import Tensor
+
+    found: dict[int, str] = {}
+    for name in sorted(variables, key=lambda n: (n.startswith("_"), n)):
+        if isinstance(variables[name], Tensor) and not name.startswith("__"):
+            found.setdefault(id(variables[name]), name)
+    return found
+
+
+def known_name(x: Tensor, variables: dict[str, Any] | None = None) -> str:
+    """What a learner would call a tensor: its given name, its variable, what its line stores, or its op."""
+    if x.given_name:
+        return x.given_name
+    here = variables if variables is not None else caller_variables(sys._getframe(1))
+    by_identity = variable_names(here).get(id(x))
+    if by_identity:
+        return by_identity
+    if type(x).__name__ == "Constant":
+        return f"{x.data[()]:.4g}" if x.ndim == 0 else "array"
+    return stored_target(x.code, x.lasti) or (f"{x.op.name}(...)" if x.op is not None else "tensor")
+
+
+def explain_failure(op: Op, inputs: tuple[Tensor, ...], params: tuple[Any, ...], error: Exception) -> Exception:
+    """What happened with names and shapes, why, and what to write instead."""
+    if isinstance(error, errors.TinyattnError):
+        return error
+    variables = caller_variables(sys._getframe(1))
+    names = [known_name(x, variables) for x in inputs]
+    shown = ", ".join(f"{name}: {x.shape}" for name, x in zip(names, inputs, strict=True))
+    named = dict(zip(op.param_names, params, strict=True))
+    extra = "".join(f", {name}={value}" for name, value in named.items() if isinstance(value, (int, float, str, tuple)))
+    try:
+        why, instead = op.explain(names, [x.shape for x in inputs], named) if op.explain else ("", "")
+    except (ValueError, IndexError, TypeError):
+        why, instead = "", ""
+    made = [f"{name} was made at {place_text(x)}." for name, x in zip(names, inputs, strict=True) if place_text(x)][-1:]
+    what = f"{op.name}({shown}{extra}) does not fit." if why else f"{op.name}({shown}{extra}): {error}."
+    kind = errors.ShapeError
+    if isinstance(error, IndexError):
+        kind = errors.IndexRangeError  # type: ignore[assignment]
+        what = f"{op.name}({shown}): {error}."
+    elif isinstance(error, TypeError):
+        kind = errors.DTypeError  # type: ignore[assignment]
+        what = f"{op.name}({', '.join(f'{name}: {x.dtype}' for name, x in zip(names, inputs, strict=True))}): {error}."
+    elif isinstance(error, MemoryError):
+        what, why, instead = f"{op.name}({shown}{extra}): the result does not fit into memory.", "", ""
+    return kind(errors.message(what, why, " ".join([instead, *made]).strip()))

@@ -1,0 +1,175 @@
+"""NumPy's own spellings on tensors: ``np.exp(t)``, ``array + t``, ``np.concatenate([t, t])``.
+
+An explicit table says which NumPy function is which of ours.  What is not in it is refused with the nearest
+thing that is, because letting NumPy convert the tensor would lose the gradient without a word.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tinyattn import composed, functions
+from tinyattn.errors import ArgumentTypeError, GradientLost, message
+from tinyattn.mode import mode
+from tinyattn.places import OUTSIDE, place_of
+from tinyattn.tensor import Tensor, describe, values_of
+
+_PLAIN_UFUNCS = {
+    np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal, np.isfinite, np.isnan, np.isinf,
+    np.signbit, np.logical_and, np.logical_or, np.logical_not, np.logical_xor,
+}  # fmt: skip
+"""Ufuncs whose result is true or false: they have no gradient, so plain arrays are right."""
+
+UFUNCS: dict[Any, Callable[..., Any]] = {
+    np.add: functions.add, np.subtract: functions.subtract, np.multiply: functions.multiply, np.true_divide: functions.divide,
+    np.negative: functions.negative, np.power: functions.power, np.absolute: functions.abs, np.exp: functions.exp,
+    np.log: functions.log, np.sqrt: functions.sqrt, np.sin: functions.sin, np.cos: functions.cos, np.tanh: functions.tanh,
+    np.maximum: functions.maximum, np.minimum: functions.minimum, np.matmul: functions.matmul, np.square: composed.square,
+    np.reciprocal: composed.reciprocal, np.positive: lambda x: x,
+}  # fmt: skip
+
+REDUCTIONS: dict[Any, Callable[..., Any]] = {
+    np.add: functions.sum, np.multiply: functions.prod, np.maximum: functions.max, np.minimum: functions.min,
+}  # fmt: skip
+
+FUNCTIONS: dict[Any, Callable[..., Any]] = {
+    np.sum: functions.sum, np.max: functions.max, np.min: functions.min, np.prod: functions.prod, np.mean: composed.mean,
+    np.var: composed.var, np.std: composed.std, np.where: functions.where, np.clip: functions.clip,
+    np.reshape: functions.reshape, np.transpose: functions.transpose, np.matrix_transpose: functions.matrix_transpose,
+    np.expand_dims: functions.expand_dims, np.squeeze: functions.squeeze, np.broadcast_to: functions.broadcast_to,
+    np.concatenate: functions.concatenate, np.stack: functions.stack, np.take_along_axis: functions.take_along_axis,
+    np.einsum: functions.einsum, np.swapaxes: composed.swapaxes, np.moveaxis: composed.moveaxis, np.flip: composed.flip,
+    np.split: composed.split, np.trace: composed.trace, np.outer: composed.outer, np.dot: composed.dot,
+    np.linalg.norm: composed.norm,
+}  # fmt: skip
+
+_SHAPES: dict[Any, Callable[..., Any]] = {
+    np.shape: lambda x: x.shape, np.ndim: lambda x: x.ndim, np.size: lambda x: x.size,
+    np.ones_like: np.ones_like, np.zeros_like: np.zeros_like, np.empty_like: np.empty_like, np.result_type: np.result_type,
+}  # fmt: skip
+
+_PLAIN_FUNCTIONS = {
+    np.argmax, np.argmin, np.argsort, np.allclose, np.array_equal, np.isclose, np.array2string, np.array_repr, np.array_str,
+    np.count_nonzero, np.any, np.all, np.isin, np.searchsorted, np.nonzero, np.array_equiv, np.may_share_memory,
+    np.shares_memory, np.can_cast, np.unique, np.iscomplexobj, np.isrealobj, np.min_scalar_type,
+}  # fmt: skip
+"""Functions whose result is whole numbers, booleans or text."""
+
+
+def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """What NumPy calls when a ufunc meets a tensor."""
+    name = f"np.{ufunc.__name__}"
+    if kwargs.get("out") is not None:
+        raise ArgumentTypeError(message(f"{name}: out= would write into an array, where no gradient can follow.", "", f"Write y = {name}(...)."))
+    if ufunc in _PLAIN_UFUNCS and method == "__call__":
+        return ufunc(*map(values_of, inputs), **kwargs)
+    table = {"__call__": UFUNCS, "reduce": REDUCTIONS}.get(method, {})
+    if method == "outer" and ufunc is np.multiply:
+        return composed.outer(*inputs)
+    function = table.get(ufunc)
+    if function is None:
+        raise ArgumentTypeError(_not_supported(name if method == "__call__" else f"{name}.{method}"))
+    if method == "reduce":
+        kwargs = {"axis": kwargs.get("axis", 0), "keepdims": kwargs.get("keepdims", False)}
+    elif kwargs:
+        raise ArgumentTypeError(f"{name} on a tensor takes no {', '.join(sorted(kwargs))}.")
+    return function(*inputs, **kwargs)
+
+
+def call_function(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """What NumPy calls when one of its functions meets a tensor."""
+    ours = FUNCTIONS.get(function)
+    if ours is not None:
+        try:
+            return ours(*args, **kwargs)
+        except TypeError as error:
+            if isinstance(error, ArgumentTypeError) or "argument" not in str(error):
+                raise
+            raise ArgumentTypeError(message(f"np.{function.__name__} on a tensor: {error}.", "Only the arguments that tinyattn has are taken.")) from None
+    if function in _SHAPES:
+        return _SHAPES[function](*map(values_of, args), **kwargs)
+    if function is np.pad:
+        return _np_pad(*args, **kwargs)
+    if function in _PLAIN_FUNCTIONS:
+        return function(*(_plain(a) for a in args), **{name: _plain(value) for name, value in kwargs.items()})
+    raise ArgumentTypeError(_not_supported(f"np.{function.__name__}"))
+
+
+def _plain(x: Any) -> Any:
+    return np.asarray(values_of(x)) if isinstance(x, Tensor) else x
+
+
+def _np_pad(x: Any, pad_width: Any, mode: str = "constant", **kwargs: Any) -> Tensor:
+    if mode != "constant":
+        raise ArgumentTypeError(message(f"np.pad(mode={mode!r}) on a tensor: only 'constant' has a gradient here."))
+    return functions.pad(x, pad_width, kwargs.get("constant_values", 0.0))
+
+
+_NEAREST = {
+    "np.floor_divide": "t / x", "np.log1p": "ta.log(1 + x)", "np.expm1": "ta.exp(x) - 1", "np.cumsum": "a matrix product with a triangle of ones",
+    "np.tensordot": "ta.einsum", "np.vdot": "ta.dot", "np.inner": "ta.einsum", "np.repeat": "ta.broadcast_to", "np.tile": "ta.broadcast_to",
+    "np.hstack": "ta.concatenate", "np.vstack": "ta.concatenate", "np.append": "ta.concatenate", "np.take": "t[indices]",
+    "np.diag": "t * np.eye(n)", "np.average": "(w * t).sum() / w.sum()", "np.median": "ta.mean", "np.sort": "t[np.argsort(t.data)]",
+    "np.put_along_axis": "ta.where", "np.copyto": "t.assign(array)", "np.full_like": "ta.broadcast_to", "np.round": "t.data.round()",
+    "np.sign": "np.sign(t.data)", "np.floor": "np.floor(t.data)", "np.sum.accumulate": "a matrix product with a triangle of ones",
+    "np.add.at": "ta.index, whose gradient adds", "np.add.accumulate": "a matrix product with a triangle of ones",
+}  # fmt: skip
+
+
+def _not_supported(name: str) -> str:
+    nearest = _NEAREST.get(name)
+    return message(
+        f"{name} is not supported on a tensor.",
+        "Converting the tensor to an array would lose its gradient silently, so it is refused.",
+        (f"Write {nearest}. " if nearest else "") + f"Where no gradient is wanted, write {name}(t.data).",
+    )
+
+
+def as_plain_array(x: Tensor, dtype: Any, copy: bool | None) -> np.ndarray:
+    """``np.asarray(t)``: a read-only array, with a warning where a gradient would be lost on the way."""
+    if x.requires_grad and mode.recording and _gradient_would_be_lost():
+        warnings.warn(
+            message(
+                f"{describe(x)} was turned into a plain array; its gradient ends there.",
+                "NumPy asked for the numbers, as np.array([t, t]), z[0] = t or np.asarray(t) do.",
+                "Write ta.stack([t, t]) or ta.where(...) to keep the gradient, t.data to say that it is not wanted.",
+            ),
+            GradientLost,
+            stacklevel=_depth_outside(),
+        )
+    array = x.data
+    if dtype is not None and array.dtype != np.dtype(dtype):
+        if copy is False:
+            raise ValueError(f"np.asarray({describe(x)}, copy=False): the dtype {np.dtype(dtype)} needs a copy.")
+        return array.astype(dtype)
+    return array.copy() if copy else array
+
+
+_READERS = ("numpy.testing", "numpy._core.arrayprint", "numpy.lib._npyio", "matplotlib", "pandas", "unittest", "numpy.ma")
+
+
+def _gradient_would_be_lost() -> bool:
+    """False when whoever asks only reads, such as assert_allclose or a plot."""
+    frame = sys._getframe(2)
+    while frame is not None and place_of[frame.f_code.co_filename] is not OUTSIDE:
+        frame = frame.f_back  # type: ignore[assignment]
+    for _ in range(6):
+        if frame is None:
+            return True
+        if str(frame.f_globals.get("__name__", "")).startswith(_READERS):
+            return False
+        frame = frame.f_back  # type: ignore[assignment]
+    return True
+
+
+def _depth_outside() -> int:
+    """How many frames up the line is that should be blamed in a warning."""
+    depth, frame = 1, sys._getframe(1)
+    while frame.f_back is not None and place_of[frame.f_code.co_filename] is not OUTSIDE:
+        depth, frame = depth + 1, frame.f_back
+    return depth

@@ -1,0 +1,637 @@
+"""Tensor: an array, how it was made, and the operators.
+
+Every operation goes through `apply`: run the op's forward, and note on the result which op it was, what went
+in, and where in the learner's code it was written.  These notes *are* the computation graph; they point
+from results to inputs only, so a graph is freed as soon as nobody holds its result.
+This file stands on `tinyattn.ops`; `autodiff` and `graph` read what is noted here.
+"""
+
+from __future__ import annotations
+
+import itertools
+import sys
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tinyattn import ops
+from tinyattn.errors import ArgumentError, ArgumentTypeError, DTypeError, GraphError, ShapeError, message
+from tinyattn.mode import mode
+from tinyattn.ops import elementwise, indexing, linear, reductions, shape
+from tinyattn.places import ENGINE, PACKAGE, outside_package, place_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import ArrayLike, DTypeLike
+
+    Operand = "Tensor | ArrayLike"
+
+_number = itertools.count(1).__next__
+_new = object.__new__
+_frame = sys._getframe
+
+
+class Tensor:
+    """An array that remembers how it was made, so that gradients can be followed back through it.
+
+    Make leaves with `tinyattn.tensor`; every operation on tensors gives tensors.
+
+    Attributes
+    ----------
+    data : ndarray, read-only
+        The numbers.
+    grad : ndarray or None
+        The gradient of a leaf after ``backward``; an own array that may be written to.
+    requires_grad : bool
+        True when a gradient is wanted, or needed on the way to one.
+    shape, dtype, ndim, size
+        As in NumPy.
+
+    Examples
+    --------
+    >>> import tinyattn as ta
+    >>> x = ta.tensor([1.0, 2.0], requires_grad=True)
+    >>> y = (x * x).sum()
+    >>> y.backward()
+    >>> x.grad
+    array([2., 4.])
+    """
+
+    __slots__ = (
+        "__weakref__", "_grad", "_value", "code", "given_name", "inputs", "lasti", "op", "order", "params",
+        "requires_grad", "saved", "scope", "site",
+    )  # fmt: skip
+
+    _grad: Any  # None, the gradient, or RETAIN on a result whose gradient shall be kept
+    _value: Any  # ndarray, or a NumPy scalar for 0-d: a fifth of the cost of a 0-d array
+    op: ops.Op | None
+    inputs: tuple[Tensor, ...]
+    params: tuple[Any, ...]
+    saved: Any  # what a fused forward keeps for its rule
+    order: int  # creation number; `assign` renews it, which is how a stale graph is noticed
+    requires_grad: bool
+    code: Any  # where the name is: code object and instruction offset, never a frame
+    lasti: int
+    site: tuple[Any, int] | None  # the line outside the package, where that is another place
+    scope: tuple[str, ...]
+    given_name: str | None
+
+    # -- looking ----------------------------------------------------------------------------------------
+
+    @property
+    def data(self) -> np.ndarray:
+        """The numbers, as a read-only array; `assign` changes a leaf."""
+        view = np.asarray(self._value).view()
+        view.flags.writeable = False
+        return view
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The sizes of the axes."""
+        return self._value.shape  # type: ignore[no-any-return]
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The type of the numbers."""
+        return self._value.dtype  # type: ignore[no-any-return]
+
+    @property
+    def ndim(self) -> int:
+        """How many axes there are."""
+        return len(self._value.shape)
+
+    @property
+    def size(self) -> int:
+        """How many numbers there are."""
+        return int(self._value.size)
+
+    @property
+    def is_leaf(self) -> bool:
+        """True for a tensor that was given, not computed."""
+        return self.op is None
+
+    @property
+    def name(self) -> str | None:
+        """The name it was given, or the one the learner's own code stores it under; None when unknown."""
+        from tinyattn import names
+
+        return self.given_name or names.stored_target(self.code, self.lasti)
+
+    @property
+    def mT(self) -> Tensor:
+        """The last two axes exchanged: the transpose of each matrix."""
+        return functions.matrix_transpose(self)
+
+    @property
+    def T(self) -> Tensor:
+        """All axes in reverse order: the transpose of a matrix."""
+        return functions.transpose(self)
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise ArgumentTypeError(message(f"len({describe(self)}): a 0-d tensor has no length.", "", "It is one number: float(t)."))
+        return self.shape[0]
+
+    def __iter__(self) -> Iterator[Tensor]:
+        return (self[i] for i in range(len(self)))
+
+    def item(self) -> Any:
+        """The one number of a tensor with one entry, as a Python number."""
+        if self.size != 1:
+            raise ArgumentError(
+                message(
+                    f"{describe(self)} has {self.size} numbers, so it is not one number.",
+                    "float, item, truth and an empty format need exactly one.",
+                    "Pick an entry first, reduce with .sum() or .mean(), or ask (t > 0).all().",
+                )
+            )
+        return self._value.item()
+
+    def tolist(self) -> Any:
+        """The numbers as nested Python lists."""
+        return self._value.tolist()
+
+    def numpy(self) -> np.ndarray:
+        """A copy of the numbers that may be written to; the graph does not follow it."""
+        return np.array(self._value)
+
+    def __float__(self) -> float:
+        return float(self.item())
+
+    def __int__(self) -> int:
+        return int(self.item())
+
+    def __bool__(self) -> bool:
+        return bool(self.item())
+
+    def __format__(self, spec: str) -> str:
+        return format(self.item(), spec) if spec else str(self)
+
+    def __repr__(self) -> str:
+        from tinyattn.show import tensor_text
+
+        return tensor_text(self)
+
+    __hash__ = object.__hash__
+
+    # -- gradients ----------------------------------------------------------------------------------------
+
+    @property
+    def grad(self) -> np.ndarray | None:
+        """The gradient: of a leaf after `backward`, of a result only after `retain_grad`."""
+        grad = self._grad
+        if grad is None and self.op is not None and self.requires_grad:
+            autodiff.explain_missing_grad(self)
+        return None if grad is RETAIN else grad
+
+    @grad.setter
+    def grad(self, value: ArrayLike | None) -> None:
+        if value is None:
+            self._grad = None
+            return
+        array = np.array(value, dtype=self.dtype)
+        if array.shape != self.shape:
+            raise ShapeError(f"{describe(self)}.grad must have that shape; the array given has {array.shape}.")
+        self._grad = array
+
+    def backward(self, seed: ArrayLike | None = None) -> None:
+        """Compute the gradient of this tensor to every leaf, and add it to their ``.grad``.
+
+        Parameters
+        ----------
+        seed : array_like, shape of this tensor, optional
+            The cotangent to start from; may be left out for a single number, where it is 1.
+
+        Raises
+        ------
+        GraphError
+            When there is nothing to differentiate, more than one number and no seed, or a leaf that was
+            assigned since.  No gradient has been touched then.
+        ShapeError
+            When the seed does not have this tensor's shape.
+
+        Examples
+        --------
+        >>> import tinyattn as ta
+        >>> w = ta.tensor([1.0, -2.0], requires_grad=True)
+        >>> (w * w).sum().backward()
+        >>> w.grad
+        array([ 2., -4.])
+        """
+        autodiff.backward(self, seed)
+
+    def retain_grad(self) -> Tensor:
+        """Keep this result's gradient at the next `backward`, as a leaf does."""
+        if self.op is not None and self._grad is None:
+            self._grad = RETAIN
+        return self
+
+    def zero_grad(self) -> None:
+        """Forget the gradient; the next `backward` starts from nothing."""
+        self._grad = None
+
+    def detach(self) -> Tensor:
+        """The same numbers as a constant: gradients do not flow through it."""
+        leaf = _leaf(Tensor, self._value, False)
+        leaf.given_name = self.given_name
+        return leaf
+
+    def assign(self, value: ArrayLike) -> Tensor:
+        """Give a leaf new numbers, as an optimiser does; graphs made before can no longer run backward.
+
+        Parameters
+        ----------
+        value : array_like, shape of this tensor
+            Copied, in this tensor's dtype.
+        """
+        if self.op is not None:
+            raise GraphError(
+                message(
+                    f"{describe(self)} is the result of {self.op.name}, so it cannot be assigned.",
+                    "Its numbers follow from its inputs.",
+                    "Assign a leaf, or start a new one: ta.tensor(t.data).",
+                )
+            )
+        array = as_array(value)
+        if array.shape != self.shape:
+            raise ShapeError(f"{describe(self)}.assign: the new array has shape {array.shape}, not {self.shape}.")
+        self._value = _scalar_or_array(np.array(array, dtype=self.dtype))
+        self.order = _number()
+        return self
+
+    # -- operators ----------------------------------------------------------------------------------------
+
+    def __add__(self, other: Any) -> Tensor:
+        return binary(elementwise.add, self, other)
+
+    def __radd__(self, other: Any) -> Tensor:
+        return binary(elementwise.add, other, self)
+
+    def __sub__(self, other: Any) -> Tensor:
+        return binary(elementwise.subtract, self, other)
+
+    def __rsub__(self, other: Any) -> Tensor:
+        return binary(elementwise.subtract, other, self)
+
+    def __mul__(self, other: Any) -> Tensor:
+        return binary(elementwise.multiply, self, other)
+
+    def __rmul__(self, other: Any) -> Tensor:
+        return binary(elementwise.multiply, other, self)
+
+    def __truediv__(self, other: Any) -> Tensor:
+        return binary(elementwise.divide, self, other)
+
+    def __rtruediv__(self, other: Any) -> Tensor:
+        return binary(elementwise.divide, other, self)
+
+    def __matmul__(self, other: Any) -> Tensor:
+        return binary(linear.matmul, self, other)
+
+    def __rmatmul__(self, other: Any) -> Tensor:
+        return binary(linear.matmul, other, self)
+
+    def __pow__(self, exponent: Any) -> Tensor:
+        if type(exponent) is int:
+            return apply(elementwise.integer_power, (self,), (exponent,))
+        return binary(elementwise.power, self, exponent)
+
+    def __rpow__(self, base: Any) -> Tensor:
+        return binary(elementwise.power, base, self)
+
+    def __neg__(self) -> Tensor:
+        return apply(elementwise.negative, (self,))
+
+    def __pos__(self) -> Tensor:
+        return self
+
+    def __abs__(self) -> Tensor:
+        return apply(elementwise.absolute, (self,))
+
+    def __getitem__(self, key: Any) -> Tensor:
+        return functions.index(self, key)
+
+    # Comparisons are not differentiable: they give plain boolean arrays, which `where` and masks take.
+    def __eq__(self, other: object) -> Any:
+        return self._value == values_of(other)
+
+    def __ne__(self, other: object) -> Any:
+        return self._value != values_of(other)
+
+    def __lt__(self, other: Any) -> Any:
+        return self._value < values_of(other)
+
+    def __le__(self, other: Any) -> Any:
+        return self._value <= values_of(other)
+
+    def __gt__(self, other: Any) -> Any:
+        return self._value > values_of(other)
+
+    def __ge__(self, other: Any) -> Any:
+        return self._value >= values_of(other)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        raise GraphError(
+            message(
+                f"{describe(self)}[...] = ... would change an array that a graph may have recorded.",
+                "Tensors are immutable, so that no gradient can be computed from numbers that changed.",
+                "Write t = ta.where(mask, new, t), or for a leaf: a = t.numpy(); a[...] = new; t.assign(a).",
+            )
+        )
+
+    def _refuse_in_place(self, other: Any) -> Tensor:
+        raise GraphError(
+            message(
+                f"{describe(self)} is a leaf with a gradient; updating it in place would corrupt recorded graphs.",
+                "An update is not part of the computation that is differentiated.",
+                "Write W.assign(W.data - lr * W.grad), or use an optimiser: opt.step().",
+            )
+        )
+
+    def __iadd__(self, other: Any) -> Tensor:
+        return self._refuse_in_place(other) if self._is_parameter else self + other
+
+    def __isub__(self, other: Any) -> Tensor:
+        return self._refuse_in_place(other) if self._is_parameter else self - other
+
+    def __imul__(self, other: Any) -> Tensor:
+        return self._refuse_in_place(other) if self._is_parameter else self * other
+
+    def __itruediv__(self, other: Any) -> Tensor:
+        return self._refuse_in_place(other) if self._is_parameter else self / other
+
+    @property
+    def _is_parameter(self) -> bool:
+        return self.op is None and self.requires_grad
+
+    # -- NumPy's spellings ------------------------------------------------------------------------------------
+
+    def __array__(self, dtype: DTypeLike = None, copy: bool | None = None) -> np.ndarray:
+        return numpy_protocol.as_plain_array(self, dtype, copy)
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        return numpy_protocol.call_ufunc(ufunc, method, inputs, kwargs)
+
+    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        return numpy_protocol.call_function(function, args, kwargs)
+
+    @classmethod
+    def apply_op(cls, op: ops.Op, operands: tuple[Any, ...]) -> Tensor:
+        """Record ``op``: what `Op.__call__` does when an operand is a Tensor."""
+        inputs, params = op.split(operands)
+        return apply(op, as_tensors(inputs), params)
+
+    def __deepcopy__(self, memo: Any) -> Tensor:
+        if self.op is not None:
+            raise GraphError(
+                message(
+                    f"{describe(self)} is the result of {self.op.name} and cannot be copied without its graph.",
+                    "",
+                    "Copy the numbers: ta.tensor(t.data), or t.detach().",
+                )
+            )
+        twin = _leaf(type(self), self._value, self.requires_grad)
+        twin.given_name, twin._grad = self.given_name, None if self._grad is None else self._grad.copy()
+        return memo.setdefault(id(self), twin)  # type: ignore[no-any-return]
+
+    def __reduce__(self) -> Any:
+        if self.op is not None:
+            raise GraphError(
+                message(
+                    f"{describe(self)} is the result of {self.op.name}; a recorded graph cannot be pickled.",
+                    "",
+                    "Save the numbers: np.save(path, t.data).",
+                )
+            )
+        return tensor, (np.asarray(self._value), self.requires_grad, None, self.given_name)
+
+    # The methods below spell functions of `tinyattn.functions` as NumPy and PyTorch do.
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *functions.METHODS]
+
+    def __getattr__(self, name: str) -> Any:
+        function = functions.METHODS.get(name)
+        if function is None:
+            raise AttributeError(functions.no_such_method(name))
+        return function.__get__(self)
+
+
+class Constant(Tensor):
+    """A number or array that was written inside an expression, such as the 2 in ``2 * x``."""
+
+    __slots__ = ()
+
+
+RETAIN = object()
+
+
+def tensor(data: ArrayLike, requires_grad: bool = False, dtype: DTypeLike = None, name: str | None = None) -> Tensor:
+    """Make a leaf tensor from numbers; the array is copied, so later writes to it do no harm.
+
+    Parameters
+    ----------
+    data : array_like
+        Numbers; nested lists are float64 as soon as one is written with a point.
+    requires_grad : bool
+        Whether `backward` shall fill ``.grad``; needs a floating-point dtype.
+    dtype : dtype, optional
+        float16, float32, float64, an integer or bool.
+    name : str, optional
+        What drawings and errors call it; otherwise the variable it is stored in.
+
+    Raises
+    ------
+    DTypeError
+        For text, objects and complex numbers, and for integers that require a gradient.
+
+    Examples
+    --------
+    >>> import tinyattn as ta
+    >>> ta.tensor([[1.0, 2.0]], requires_grad=True)
+    tensor([[1., 2.]], shape=(1, 2), grad: not computed)
+    """
+    array = np.array(as_array(data, dtype))
+    if requires_grad and array.dtype.kind != "f":
+        raise DTypeError(
+            message(
+                f"tensor of {array.dtype} with requires_grad=True: a whole number cannot move a little, so it has no slope.",
+                "",
+                "Write floating-point numbers: 1.0 instead of 1, or dtype=float.",
+            )
+        )
+    leaf = _leaf(Tensor, _scalar_or_array(array), requires_grad)
+    leaf.given_name = name
+    _note_place(leaf, _frame(1))
+    return leaf
+
+
+def as_array(data: Any, dtype: DTypeLike = None) -> np.ndarray:
+    """Check that ``data`` is numbers that the engine can hold, and give them as an array."""
+    if isinstance(data, Tensor):
+        data = data._value
+    elif isinstance(data, (list, tuple)) and any(isinstance(part, Tensor) for part in data):
+        raise ArgumentTypeError(
+            message(
+                "a list that holds tensors was given where numbers are expected.",
+                "Its numbers could be copied, but the gradient would be lost.",
+                "Write ta.stack([...]).",
+            )
+        )
+    try:
+        array = np.asarray(data, dtype)
+    except (ValueError, TypeError, OverflowError) as error:
+        raise ArgumentTypeError(message(f"cannot make an array of this {type(data).__name__}: {error}.", "", "Rows must be equally long.")) from None
+    if array.dtype.kind not in "fiub" or array.dtype.itemsize > 8:
+        raise DTypeError(
+            message(
+                f"an array of {array.dtype} was given where numbers are expected.",
+                "Tensors hold float16, float32, float64, integers or bool.",
+                "Convert it first, for example with np.asarray(data, dtype=float).",
+            )
+        )
+    return array
+
+
+def _scalar_or_array(array: np.ndarray) -> Any:
+    return array[()] if array.shape == () else array
+
+
+def _leaf(cls: type[Tensor], value: Any, requires_grad: bool) -> Tensor:
+    leaf = _new(cls)
+    leaf._value, leaf.requires_grad = value, requires_grad
+    leaf.op, leaf.inputs, leaf.params, leaf.saved, leaf._grad = None, (), (), None, None
+    leaf.order, leaf.code, leaf.lasti, leaf.site = _number(), None, -1, None
+    leaf.scope, leaf.given_name = (), None
+    return leaf
+
+
+_constants: dict[tuple[Any, Any, Any], np.ndarray] = {}
+
+
+def constant(value: Any, like: Any = None) -> Tensor:
+    """A number or array inside an expression as a tensor; a Python number takes the dtype of ``like``."""
+    kind = type(value)
+    if kind is float or kind is int or kind is bool:
+        if like is None or (like.kind != "f" and (kind is float or (kind is int and like.kind == "b"))):
+            return _leaf(Constant, np.asarray(value)[()], False)
+        key = (kind, like, value)
+        array = _constants.get(key)
+        if array is None:
+            with np.errstate(over="ignore"):
+                array = np.array(value, like)
+            if value != 0 and len(_constants) < 1000:  # 0.0 and -0.0 are equal keys, but not equal numbers
+                _constants[key] = array
+        return _leaf(Constant, array, False)
+    return _leaf(Constant, _scalar_or_array(np.array(as_array(value))), False)
+
+
+def as_tensors(operands: Any) -> tuple[Tensor, ...]:
+    """Make tensors of all operands; Python numbers take the dtype of the first tensor or array among them."""
+    if all(isinstance(x, Tensor) for x in operands):
+        return tuple(operands)
+    like = next((x.dtype for x in operands if hasattr(x, "dtype")), None)
+    return tuple(x if isinstance(x, Tensor) else constant(x, like) for x in operands)
+
+
+def values_of(x: Any) -> Any:
+    """The array inside a tensor; anything else as it is."""
+    return x._value if isinstance(x, Tensor) else x
+
+
+def binary(op: ops.Op, a: Any, b: Any) -> Tensor:
+    """Apply an operator between a tensor and something that may be a number or an array."""
+    if not isinstance(a, Tensor):
+        a = constant(a, b._value.dtype)
+    elif not isinstance(b, Tensor):
+        b = constant(b, a._value.dtype)
+    return apply(op, (a, b))
+
+
+def apply(op: ops.Op, inputs: tuple[Tensor, ...], params: tuple[Any, ...] = ()) -> Tensor:
+    """Run one operation and note on the result how it came about.
+
+    This is the one place through which every computation goes.
+    """
+    arrays = [x._value for x in inputs]
+    dtype = arrays[0].dtype
+    requires = False
+    for x in inputs:
+        if x.requires_grad:
+            requires = True
+        if x._value.dtype is not dtype:
+            inputs = _one_dtype(inputs)
+            arrays = [x._value for x in inputs]
+            break
+    saved = None
+    try:
+        value = op.forward(*arrays, *params)
+        if op.saves:
+            value, saved = value
+    except Exception as error:
+        raise explained(op, inputs, params, error) from None
+    node = _new(Tensor)
+    node._value, node.op, node.inputs, node.params, node.saved = value, op, inputs, params, saved
+    node.requires_grad, node._grad, node.given_name, node.order = requires, None, None, _number()
+    node.scope, node.site = (), None
+    if mode.special:
+        return _apply_specially(node)
+    _note_place(node, _frame(2))
+    return node
+
+
+def _note_place(node: Tensor, frame: Any) -> None:
+    """Note where in the learner's code this is: the code object and the offset, which cost no memory to keep."""
+    code = frame.f_code
+    place = place_of[code.co_filename]
+    while place is ENGINE:
+        frame = frame.f_back
+        if frame is None:
+            node.code, node.lasti, node.site = None, -1, None
+            return
+        code = frame.f_code
+        place = place_of[code.co_filename]
+    node.code, node.lasti = code, frame.f_lasti
+    if place is PACKAGE:
+        node.site = outside_package(frame)
+
+
+def _apply_specially(node: Tensor) -> Tensor:
+    """What is rarer than a plain recorded operation: no_grad, scopes, detect_nan, rules being recorded."""
+    assert node.op is not None
+    if mode.watch is not None:
+        mode.watch(node)
+    if not mode.recording:
+        node.op, node.inputs, node.params, node.saved, node.requires_grad = None, (), (), None, False
+    node.scope = mode.scope
+    if mode.rule_of is not None:  # the nodes of a recorded rule stand where the op stands that it belongs to
+        node.code, node.lasti, node.site = None, -1, mode.rule_of
+    else:
+        _note_place(node, _frame(3))
+    return node
+
+
+def _one_dtype(inputs: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+    """Bring operands of several dtypes to the common one, by recorded casts."""
+    dtype = np.result_type(*(x._value.dtype for x in inputs))
+    return tuple(x if x._value.dtype == dtype else apply(elementwise.cast, (x,), (dtype,)) for x in inputs)
+
+
+def describe(x: Tensor) -> str:
+    """A tensor as errors show it: its name and shape."""
+    from tinyattn import names
+
+    return f"{names.known_name(x)}: {x.shape}"
+
+
+def explained(op: ops.Op, inputs: tuple[Tensor, ...], params: tuple[Any, ...], error: Exception) -> Exception:
+    """Turn whatever the forward raised into words about this operation and these operands."""
+    from tinyattn import names
+
+    return names.explain_failure(op, inputs, params, error)
+
+
+# Imported last, because they need what is defined above.
+from tinyattn import autodiff, functions, numpy_protocol  # noqa: E402
+
+__all__ = ["Constant", "Tensor", "apply", "indexing", "reductions", "shape", "tensor"]
