@@ -23,6 +23,7 @@ NAME_SIZE, TEXT_SIZE, DIGIT_SIZE = 14, 11, 10
 FONT = "Helvetica"
 _QUICK_LAYOUT_FROM = 300
 _LONGEST_NAME = 40
+_MOST_FOLDS = 4
 
 
 @dataclass(frozen=True)
@@ -46,11 +47,11 @@ def source(view: View, style: Style) -> str:
     graph = new_graph(style.theme, rankdir=style.direction, ranksep="0.35", nodesep="0.25")
     if len(view.boxes) > _QUICK_LAYOUT_FROM:
         graph.attr("graph", **render.LAYOUT_LIMITS)
-    if foot := _foot(view, style):
-        graph.attr("graph", label=labels.label(foot), labelloc="b", labeljust="l")
+    if style.legend and view.boxes:
+        graph.attr("graph", label=labels.label(_legend(view, style)), labelloc="b", labeljust="l")
     with graph.subgraph(name="cluster_all") as whole:
-        heading = labels.text(style.title, NAME_SIZE + 2, colour=style.roles["text"], bold=True)
-        whole.attr(peripheries="0", margin="10", labelloc="t", labeljust="l", label=labels.label(heading))
+        heading = labels.label(_heading(view, style))
+        whole.attr(peripheries="0", margin="10", labelloc="t", labeljust="l", label=heading)
         _boxes(whole, view, style)
     for arrow in view.arrows:
         _arrow(graph, arrow, style)
@@ -201,6 +202,7 @@ def _fold_rows(view: View, box: Box, style: Style) -> list[str]:
     nodes = [view.graph.nodes[index] for index in box.members]
     ops = Counter(node.op_name for node in nodes if node.op_name).most_common(4)
     rows = [labels.text(_short(box.title), NAME_SIZE, colour=style.roles["text"], bold=True)]
+    rows.append(_muted(style.words("nodes", count=len(nodes)), style))
     if ops:
         rows.append(_muted("  ".join(f"{name} ×{count}" for name, count in ops), style))
     sizes = [node.value.size for node in nodes if node.kind == "parameter"]
@@ -225,26 +227,38 @@ def _arrow(graph: Any, arrow: Arrow, style: Style) -> None:
     graph.edge(arrow.source, arrow.target, **looks)
 
 
-# Below the picture ----------------------------------------------------------------------------------------
+# Above and below the picture ------------------------------------------------------------------------------
 
 
-def _foot(view: View, style: Style) -> str:
-    """Legend and what was folded; folding is always told, also without a legend."""
-    rows = [[labels.tag("TD", _legend(view, style), align="LEFT")]] if style.legend and view.boxes else []
+def _heading(view: View, style: Style) -> str:
+    """The title, and what was folded, which is always told."""
+    title = labels.text(style.title, NAME_SIZE + 2, colour=style.roles["text"], bold=True, align="LEFT")
+    rows = [[labels.tag("TD", title, align="LEFT")]]
     if view.folded:
-        told = style.words("folded line", what=style.words("list").join(view.folded[:4]))
-        rows.append([labels.tag("TD", _muted(told, style), align="LEFT")])
-    return labels.table(rows, cellpadding=2) if rows else ""
+        told = list(view.folded[:_MOST_FOLDS]) + ["…"] * (len(view.folded) > _MOST_FOLDS)
+        line = style.words("folded line", what=style.words("list").join(told))
+        muted = labels.text(line, TEXT_SIZE, colour=style.roles["muted"], align="LEFT")
+        rows.append([labels.tag("TD", muted, align="LEFT")])
+    return labels.table(rows)
 
 
 def _legend(view: View, style: Style) -> str:
     present = {box.kind for box in view.boxes}
-    row = [_sample(kind, style) for kind in _SHAPES if kind in present and kind != "fold"]
+    row = [_sample(kind, style) for kind in _SHAPES if kind in present]
     if any(box.output for box in view.boxes):
         row.append(_framed(style.words("output"), "op", style, border=3))
     if style.show & {"value", "grad"}:
-        row.append(_ramp(style))
+        words = style.words
+        row.append(_ramp("signed", ((-8, words("below")), (0, "0"), (8, words("above"))), style))
+    if "value" in style.show and any(_shows_shares(view, box) for box in view.boxes):
+        row.append(_ramp("share", ((0, "0"), (4, ""), (8, "1")), style))
     return labels.table([[labels.tag("TD", cell) for cell in row]], cellspacing=6)
+
+
+def _shows_shares(view: View, box: Box) -> bool:
+    node = view.graph.nodes[box.members[0]]
+    small = box.kind == "op" and values.is_small(node.shape)
+    return small and tables.scale_of(node.op_name, node.value) == "share"
 
 
 def _sample(kind: str, style: Style) -> str:
@@ -266,12 +280,11 @@ def _framed(words: str, kind: str, style: Style, border: int = 1, outline: str =
     return labels.table([[cell]], border=border, bgcolor=fill, color=line, cellpadding=2, style=outline)
 
 
-def _ramp(style: Style) -> str:
-    """The colours of the numbers: below zero, zero, above zero."""
-    steps = ((-8, style.words("below")), (0, "0"), (8, style.words("above")))
+def _ramp(scale: colours.Scale, steps: Iterable[tuple[int, str]], style: Style) -> str:
+    """The colours of the numbers, each with its meaning on it."""
     row = []
     for step, words in steps:
-        background = colours.heat(step, "signed", style.theme)
+        background = colours.heat(step, scale, style.theme)
         piece = labels.text(words, DIGIT_SIZE, colour=colours.ink(background))
-        row.append(labels.tag("TD", piece, bgcolor=background))
+        row.append(labels.tag("TD", piece, bgcolor=background, width=22))
     return labels.table([row], cellpadding=3)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Literal, cast, get_args
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from tinyattn.errors import ArgumentError, message
 from viz import data, dot, text
@@ -21,7 +20,7 @@ Show = Literal["op", "shape", "value", "grad"]
 
 
 def draw(
-    y: Tensor | Iterable[Tensor] | Graph,
+    y: Tensor | Sequence[Tensor] | Graph,
     *,
     show: Iterable[Show] = ("op", "shape", "value", "grad"),
     direction: Literal["LR", "TB"] = "LR",
@@ -71,15 +70,15 @@ def draw(
     >>> x = ta.tensor([1.0, 2.0], requires_grad=True)
     >>> y = ta.sum(x * x)
     >>> print(viz.draw(y, gradients=True).text)
-    x : (2,) = parameter  |  [1 2]  |  gradient [2 4]
+    x        : (2,) = parameter  |  [1 2]  |  gradient [2 4]
     multiply : (2,) = multiply(x, x)  |  [1 4]  |  gradient [1 1]
-    y : () = sum(multiply)  |  5  |  gradient 1
+    y        : () = sum(multiply, axis=(0,))  |  5  |  gradient 1
     return y
     <BLANKLINE>
     """
     words = Words(lang)
     _check_choices(show := tuple(show), direction, theme, max_nodes)
-    graph = _graph(y, names, gradients, _variables_of_caller())
+    graph = _graph(y, names, gradients)
     view = view_of(graph, words, scopes=scopes, max_nodes=max_nodes)
     heading = title if title is not None else words("graph title", names=text.output_names(graph, words))
     style = dot.Style(
@@ -100,10 +99,10 @@ def draw(
     return Drawing(heading, theme, parts)
 
 
-def _graph(
-    y: Any, names: Mapping[str, Tensor] | None, gradients: bool, variables: Mapping[str, Any]
-) -> Graph:
-    if hasattr(y, "nodes") and hasattr(y, "outputs"):
+def _graph(y: Any, names: Mapping[str, Tensor] | None, gradients: bool) -> Graph:
+    from tinyattn.graph import Graph
+
+    if isinstance(y, Graph):
         if names or gradients:
             raise ArgumentError(
                 message(
@@ -112,17 +111,8 @@ def _graph(
                     "Write Graph.of(y, names=..., gradients=...), or give draw the tensor.",
                 )
             )
-        return cast("Graph", y)
-    from tinyattn.graph import Graph
-
-    outputs = y if hasattr(y, "requires_grad") else list(y)
-    return Graph.of(outputs, names=names, variables=variables, gradients=gradients)
-
-
-def _variables_of_caller() -> dict[str, Any]:
-    """The variables of the code that called draw, from which tensors take their names."""
-    frame = sys._getframe(2)
-    return {**frame.f_globals, **frame.f_locals}
+        return y
+    return Graph.of(y, names=names, gradients=gradients)
 
 
 def _check_choices(show: tuple[str, ...], direction: str, theme: str, max_nodes: int) -> None:

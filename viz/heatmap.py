@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from tinyattn.errors import ArgumentError, ShapeError, message
+from tinyattn.terminal import display_width
 from viz import colours, data, dot, labels, tables, values
 from viz.drawing import AnyTheme, Drawing, Parts
 from viz.labels import em_width, visible
@@ -165,13 +166,13 @@ class _Chart:
         return labels.tag("TD", inner, align=align, **place)
 
     def text(self) -> str:
-        side = max(map(_columns, self.asking))
+        side = max(map(display_width, self.asking))
         longest = [max(map(len, column)) for column in zip(*self.cells)]
-        widths = [2 + max(_columns(name), length) for name, length in zip(self.answering, longest)]
+        widths = [2 + max(display_width(name), length) for name, length in zip(self.answering, longest)]
         lines = [visible(self.title), f"{self.words('asks')} (rows) / {self.words('answers')} (columns)"]
         lines.append(" " * side + "".join(map(_right, self.answering, widths)))
         for name, row in zip(self.asking, self.cells):
-            lines.append(name + " " * (side - _columns(name)) + "".join(map(_right, row, widths)))
+            lines.append(name + " " * (side - display_width(name)) + "".join(map(_right, row, widths)))
         return "\n".join([*lines, *self.sentences]) + "\n"
 
     def data(self) -> dict[str, Any]:
@@ -187,12 +188,8 @@ class _Chart:
         }
 
 
-def _columns(name: str) -> int:
-    return sum(2 if em_width(c) == labels.WIDE else 1 for c in name)
-
-
 def _right(words: str, width: int) -> str:
-    return " " * (width - _columns(words)) + words
+    return " " * (width - display_width(words)) + words
 
 
 def _matrix(weights: Any) -> values.Array:

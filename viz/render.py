@@ -156,8 +156,8 @@ def _refuse_what_pure_cannot(dot: str, form: str) -> None:
                 "This picture has Chinese, Japanese, Korean or emoji characters, and in PNG "
                 f"{PURE} would draw empty boxes for them.",
                 "It uses only the fonts built into it.",
-                "Save it as .svg, which every browser shows with its own fonts, or install Graphviz itself and "
-                f"a font:\n    {_INSTALL}",
+                "Save it as .svg, which every browser shows with its own fonts, or install Graphviz itself "
+                f"and a font:\n    {_INSTALL}",
             )
         )
 

@@ -28,7 +28,8 @@ def entry_table(array: values.Array, scale: Scale, theme: Theme, size: float) ->
     """
     height, across = values.table_shape(array.shape)
     matrix = array.reshape(height, across)
-    rows = heat_rows(matrix, values.cells(matrix), scale, theme, size)
+    texts = values.cells(matrix, 2 if scale == "share" else None)
+    rows = heat_rows(matrix, texts, scale, theme, size)
     if array.ndim > 2:
         muted = colours.palette(theme)["muted"]
         each = array.shape[-2]

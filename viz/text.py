@@ -10,8 +10,11 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from tinyattn.terminal import display_width
 from viz import values
-from viz.labels import em_width, visible
+from viz.labels import visible
 from viz.view import View
 from viz.words import Words
 
@@ -40,7 +43,7 @@ def listing(graph: Graph, words: Words, *, scopes: bool = True) -> str:
 def line_of(graph: Graph, node: Node, words: Words, width: int = 0) -> str:
     """The line of one node: name, shape, how it was made, value, gradient."""
     name = visible(node.name)
-    head = f"{name}{' ' * (width - _columns(name))} : {_shape(node)} = {_made_by(graph, node, words)}"
+    head = f"{name}{' ' * (width - display_width(name))} : {_shape(node)} = {_made_by(graph, node, words)}"
     return f"{head}  |  {value_text(node, words)}  |  {words('gradient')} {gradient_text(node, words)}"
 
 
@@ -83,32 +86,33 @@ def alternative(view: View, words: Words) -> str:
 
 
 def _lines(graph: Graph, words: Words, scopes: bool) -> Iterator[str]:
-    width = min(_WIDEST_NAME, max((_columns(node.name) for node in graph.nodes[:1000]), default=0))
+    needed = (display_width(n.name) + 2 * len(n.scope) * scopes for n in graph.nodes[:1000])
+    width = min(_WIDEST_NAME, max(needed, default=0))
     scope: tuple[str, ...] = ()
+    indent = 0
     for node in graph.nodes:
         if scopes and node.scope != scope:
-            scope = node.scope
+            scope, indent = node.scope, 2 * len(node.scope)
             yield f"# {' / '.join(visible(part) for part in scope)}" if scope else "#"
-        yield "  " * len(scope) + line_of(graph, node, words, width - 2 * len(scope))
+        yield " " * indent + line_of(graph, node, words, width - indent)
     yield "return " + ", ".join(visible(graph.nodes[index].name) for index in graph.outputs)
-
-
-def _columns(name: str) -> int:
-    """How many columns of a terminal a name takes."""
-    return len(name) if name.isascii() else round(em_width(name) * 2 - 0.1 * len(name))
 
 
 def _shape(node: Node) -> str:
     """The shape, and the dtype where it is not the usual one."""
-    dtype = str(node.dtype)
-    return str(tuple(node.shape)) if dtype == "float64" else f"{tuple(node.shape)} {dtype}"
+    shape = str(node.shape)
+    return shape if node.dtype == np.float64 else f"{shape} {node.dtype}"
 
 
 def _made_by(graph: Graph, node: Node, words: Words) -> str:
     if not node.op_name:
         return words(node.kind)
     operands = [visible(graph.nodes[index].name) for index in node.inputs]
-    options = [f"{key}={visible(_option(value))}" for key, value in node.params.items()]
+    options = [
+        f"{key}={visible(_option(value))}"
+        for key, value in node.params.items()
+        if value is not None and value is not False  # nothing was asked for
+    ]
     return f"{node.op_name}({', '.join(operands + options)})"
 
 

@@ -97,8 +97,8 @@ class Summary:
 
     def parts(self) -> list[tuple[str, str]]:
         """Pairs of word and number, in reading order; the words are keys of :mod:`viz.words`."""
-        finite = (("min", self.low), ("mean", self.mean), ("max", self.high))
-        shown = [] if math.isnan(self.low) else [(key, number(x, 3)) for key, x in finite]
+        finite = [] if math.isnan(self.low) else cells(np.array([[self.low, self.mean, self.high]]))[0]
+        shown = list(zip(("min", "mean", "max"), finite))
         counts = (("nan", self.nans), ("inf", self.infinities))
         return shown + [(key, f"×{count}") for key, count in counts if count]
 

@@ -112,7 +112,7 @@ def _settled_formulas(graph: Graph, sources: Sources, outputs: frozenset[int]) -
     formulas: dict[int, str] = {}
     for node in graph.nodes:
         inputs = sources[node.index]
-        if node.shape != () or node.requires_grad or node.hidden:
+        if node.shape != () or node.hidden:
             continue
         if node.kind == "constant":
             known[node.index] = node.name if node.named else number(float(node.value))
@@ -185,44 +185,32 @@ def _folded(view: View, words: Words, max_nodes: int) -> View:
     for depth in range(max((len(box.scope) for box in view.boxes), default=0), 0, -1):
         if len(view.boxes) > max_nodes:
             deepest = {box.key: box.scope for box in view.boxes if len(box.scope) == depth}
-            view = _merged(view, deepest, _ScopeNames(words))
+            view = _merged(view, deepest, _scope_name)
         if len(view.boxes) > max_nodes:
-            view = _merged(view, _siblings(view), _SiblingNames(words))
+            view = _merged(view, _siblings(view), _sibling_name)
     if len(view.boxes) > max_nodes:
         head = max(1, (max_nodes - 1) // 2)
         tail = max(1, max_nodes - 1 - head)
-        view = _merged(view, {box.key: "middle" for box in view.boxes[head:-tail]}, _RunNames(words))
-    return replace(view, folded=tuple(box.title for box in view.boxes if box.kind == "fold"))
+        middle = {box.key: "middle" for box in view.boxes[head:-tail]}
+        view = _merged(view, middle, lambda _: (words("run fold"), ()))
+    told = Counter((box.title, len(box.members)) for box in view.boxes if box.kind == "fold")
+    folded = (
+        ("" if times == 1 else f"{times} × ") + words("fold told", name=title, count=size)
+        for (title, size), times in told.items()
+    )
+    return replace(view, folded=tuple(folded))
 
 
-Namer = Callable[[Sequence[Box], int], tuple[str, Scope]]
+Namer = Callable[[Sequence[Box]], tuple[str, Scope]]
+"""The title of a fold and the scope it stands in."""
 
 
-@dataclass(frozen=True)
-class _ScopeNames:
-    words: Words
-
-    def __call__(self, group: Sequence[Box], size: int) -> tuple[str, Scope]:
-        scope = group[0].scope
-        return self.words("scope fold", name=scope[-1], count=size), scope[:-1]
+def _scope_name(group: Sequence[Box]) -> tuple[str, Scope]:
+    return group[0].scope[-1], group[0].scope[:-1]
 
 
-@dataclass(frozen=True)
-class _SiblingNames:
-    words: Words
-
-    def __call__(self, group: Sequence[Box], size: int) -> tuple[str, Scope]:
-        first, last = group[0].title, group[-1].title
-        title = self.words("sibling fold", first=first, last=last) + f" ×{len(group)}"
-        return title, group[0].scope
-
-
-@dataclass(frozen=True)
-class _RunNames:
-    words: Words
-
-    def __call__(self, group: Sequence[Box], size: int) -> tuple[str, Scope]:
-        return self.words("run fold", count=size), ()
+def _sibling_name(group: Sequence[Box]) -> tuple[str, Scope]:
+    return f"{group[0].title} … {group[-1].title} (×{len(group)})", group[0].scope
 
 
 def _merged(view: View, group_of: Mapping[str, Hashable], namer: Namer) -> View:
@@ -243,7 +231,7 @@ def _merged(view: View, group_of: Mapping[str, Hashable], namer: Namer) -> View:
 
 def _fold(group: Sequence[Box], namer: Namer) -> Box:
     members = tuple(sorted(index for box in group for index in box.members))
-    title, scope = namer(group, len(members))
+    title, scope = namer(group)
     return Box(f"f{members[0]}", members, "fold", title, scope, any(box.output for box in group))
 
 

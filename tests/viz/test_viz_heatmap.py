@@ -1,0 +1,104 @@
+"""The table of attention weights."""
+
+import json
+import xml.etree.ElementTree as ET
+
+import numpy as np
+import pytest
+
+import viz
+from tinyattn.errors import ArgumentError, ShapeError
+
+WEIGHTS = np.array([[0.75, 0.25, 0.0], [0.125, 0.5, 0.375], [0.5, 0.5, 0.0]])
+WORDS = ["I", "saw", "a"]
+
+
+def texts(svg):
+    return [t.text.replace("\xa0", " ") for t in ET.fromstring(svg).iter("{http://www.w3.org/2000/svg}text")]
+
+
+def test_the_picture_has_the_numbers_the_axes_and_the_sentences():
+    shown = texts(viz.attention(WEIGHTS, WORDS).svg)
+    for words in ("query asks ↓", "key answers →", "0.75", "0.50", "0", "I (1)", "saw (2)", "Attention weights"):
+        assert words in shown
+    assert "'I' (1) looks most at 'I' (1): 0.75" in shown
+    assert "'a' (3) looks most at 'I' (1) and 'saw' (2), equally: 0.50" in shown
+
+
+def test_the_text_is_the_same_table():
+    assert viz.attention(WEIGHTS, WORDS, title="Head 1").text == (
+        "Head 1\n"
+        "query asks (rows) / key answers (columns)\n"
+        "         I (1)  saw (2)  a (3)\n"
+        "I (1)     0.75     0.25      0\n"
+        "saw (2)   0.12     0.50   0.38\n"
+        "a (3)     0.50     0.50      0\n"
+        "'I' (1) looks most at 'I' (1): 0.75\n"
+        "'saw' (2) looks most at 'saw' (2): 0.50\n"
+        "'a' (3) looks most at 'I' (1) and 'saw' (2), equally: 0.50\n"
+    )
+
+
+def test_chinese_words_get_room_for_their_width_and_the_sentences_are_chinese():
+    drawing = viz.attention([[0.25, 0.75]], ["看见"], ["我", "一把锯子"], lang="zh")
+    assert "'看见' (1) 最关注 '一把锯子' (2)：0.75" in texts(drawing.svg)
+    assert "查询（提问） ↓" in texts(drawing.svg)
+    header = drawing.text.split("\n")[2]
+    assert len(header.encode("gbk")) == len(drawing.text.split("\n")[3].encode("gbk"))  # columns line up
+
+
+def test_keys_may_differ_from_queries():
+    drawing = viz.attention(np.full((1, 2), 0.5), ["q"], keys=["k1", "k2"])
+    assert json.loads(drawing.json)["keys"] == ["k1", "k2"]
+    assert json.loads(drawing.json)["format"] == 1
+
+
+def test_a_row_of_zeros_a_nan_and_scores_below_zero_are_told_for_what_they_are():
+    drawing = viz.attention([[0.0, 0.0], [np.nan, 1.0]], ["a", "b"])
+    assert "'a' (1) looks at nothing: all its weights are 0" in drawing.text
+    assert "'b' (2) has a weight that is nan" in drawing.text
+    assert "nan" in texts(drawing.svg)
+    scores = viz.attention([[-2.0, 4.0], [1.0, 0.0]], ["a", "b"])
+    assert "-2" in texts(scores.svg)
+
+
+def test_a_tensor_is_taken_as_it_is():
+    ta = pytest.importorskip("tinyattn.functions") and pytest.importorskip("tinyattn")
+    weights = ta.softmax(ta.tensor([[0.0, 0.0]], requires_grad=True))
+    assert "0.50" in viz.attention(weights, ["q"], ["a", "b"]).text
+
+
+@pytest.mark.parametrize(
+    ("weights", "tokens", "keys", "words"),
+    [
+        (np.zeros((2, 3)), ["a", "b"], None, r"\(2, 3\), 2 tokens\).*\(2, 2\)(?s:.*)keys="),
+        (np.zeros((3, 3)), ["a", "b"], None, r"\(3, 3\), 2 tokens\).*expected.*\(2, 2\)"),
+        (np.zeros((2, 4, 4)), list("abcd"), None, r"\(2, 4, 4\)(?s:.*)weights\[0\] has shape \(4, 4\)"),
+        (np.zeros((1, 2, 4, 4)), list("abcd"), None, r"weights\[0, 0\]"),
+        (np.zeros(3), list("abc"), None, r"\(3,\).*expected.*\(3, 3\)"),
+        (np.zeros((2, 2)), ["a", "b"], ["x"], r"2 tokens and 1 keys.*\(2, 1\)"),
+    ],
+)
+def test_weights_that_do_not_fit_are_refused_with_both_shapes(weights, tokens, keys, words):
+    with pytest.raises(ShapeError, match=words):
+        viz.attention(weights, tokens, keys)
+
+
+def test_nothing_and_too_much_are_refused():
+    with pytest.raises(ArgumentError, match="no token"):
+        viz.attention(np.zeros((0, 0)), [])
+    with pytest.raises(ArgumentError, match="64"):
+        viz.attention(np.zeros((65, 65)), ["w"] * 65)
+    with pytest.raises(ArgumentError, match="numbers"):
+        viz.attention([["x"]], ["w"])
+    with pytest.raises(ArgumentError, match="'auto', 'light' or 'dark'"):
+        viz.attention([[1.0]], ["w"], theme="blue")
+    with pytest.raises(ArgumentError, match="'en', 'zh'"):
+        viz.attention([[1.0]], ["w"], lang="fr")
+
+
+@pytest.mark.parametrize("token", ["<b>", "a|b{c}", "</script>", '"', "\\N", "&lt;", "😀", " ", "", "→"])
+def test_any_token_appears_as_it_is(token):
+    drawing = viz.attention([[1.0]], [token])
+    assert f"{token} (1)" in texts(drawing.svg)
+    assert f"'{token}' (1) looks most" in drawing.text
