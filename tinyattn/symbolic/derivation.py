@@ -1,0 +1,203 @@
+"""From a recorded loss to the lines of its forward and backward pass."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from tinyattn.symbolic.canonical import Heads
+from tinyattn.symbolic.pulling import NOTHING, contributions, placed
+from tinyattn.symbolic.reading import Axes, Definitions
+from tinyattn.symbolic.terms import ONE, Expr, Index, Quantity, Term
+from tinyattn.symbolic.tidying import Pattern, tidy
+
+
+class Line:
+    """One line of a derivation: a tensor, its indices, and the formula of an entry.
+
+    Attributes
+    ----------
+    quantity : Quantity
+        What is defined.
+    out : tuple of Index
+        Its indices.
+    expr : Expr
+        The formula as it is printed.
+    node : int
+        The node of the graph that the line belongs to.
+    absorbed : tuple of int
+        Unnamed nodes that were written into this line.
+    rule : str
+        Forward the operation's name; backward which rule gave the line, in words.
+    phase : {"forward", "backward"}
+        Which pass it belongs to.
+    """
+
+    __slots__ = ("absorbed", "definition", "expr", "node", "out", "phase", "quantity", "rule")
+
+    def __init__(
+        self, quantity: Quantity, out: tuple[Index, ...], expr: Expr, node: int, rule: str, phase: str,
+        absorbed: tuple[int, ...] = (), definition: Expr | None = None,
+    ) -> None:  # fmt: skip
+        self.quantity, self.out, self.expr, self.node, self.rule, self.phase = quantity, out, expr, node, rule, phase
+        self.absorbed = absorbed
+        self.definition = expr if definition is None else definition
+
+
+class Lines:
+    """All lines of a derivation, forward and backward.
+
+    Parameters
+    ----------
+    graph : Graph
+        The record; its first output is the loss.
+    wrt : sequence of int
+        The nodes to derive by.
+    """
+
+    def __init__(self, graph: Any, wrt: Sequence[int]) -> None:
+        self.graph, self.wrt = graph, tuple(wrt)
+        self.heads = Heads()
+        self.output = graph.outputs[0]
+        wanted = _ancestors(graph, self.output)
+        self.axes = Axes(graph, wanted)
+        self.reached = _reached(graph, wanted, self.wrt)
+        names = _display_names(graph, wanted)
+        self.quantities = {index: self._quantity(index, names[index]) for index in wanted}
+        self.definitions = Definitions(self.axes, self.quantities, self.heads)
+        self.forward: list[Line] = []
+        self.absorbed_by: dict[int, list[int]] = {}
+        self._read(wanted)
+        self.adjoints: dict[int, Quantity] = {}
+        self.backward: list[Line] = []
+        self._derive()
+
+    def _quantity(self, index: int, name: str) -> Quantity:
+        axes = tuple([self.axes.lengths.atoms(axis) for axis in self.axes.nodes[index]])
+        return Quantity(name, "value" if index in self.reached else "constant", index, axes)
+
+    def _read(self, wanted: Sequence[int]) -> None:
+        """Read every definition; write small unnamed ones into their consumers."""
+        uses: dict[int, int] = {}
+        for index in wanted:
+            for source in self.graph.nodes[index].inputs:
+                uses[source] = uses.get(source, 0) + 1
+        for index in wanted:
+            node = self.graph.nodes[index]
+            if node.op is None:
+                continue
+            out, expr = self.definitions.of(index)
+            swallowed = [each for each in node.inputs if each in self.definitions.inlined]
+            absorbed = [deep for each in swallowed for deep in (*self.absorbed_by.get(each, ()), each)]
+            if index != self.output and index not in self.wrt and not node.named and _small(expr, uses.get(index, 0)):
+                self.definitions.inlined[index] = (out, expr)
+                self.absorbed_by[index] = absorbed
+                continue
+            shown = tidy(self.heads, expr, out, []) if _worth_tidying(expr) else expr
+            quantity = self.quantities[index]
+            line = Line(quantity, out, shown, index, node.op_name, "forward", tuple(dict.fromkeys(absorbed)), expr)
+            self.forward.append(line)
+
+    def adjoint(self, index: int) -> Quantity:
+        """Give the cotangent of a node."""
+        if index not in self.adjoints:
+            value = self.quantities[index]
+            self.adjoints[index] = Quantity(value.name, "adjoint", index, value.axes)
+        return self.adjoints[index]
+
+    def _derive(self) -> None:
+        """Go backward through the lines, collecting what each tensor gets from each of its consumers."""
+        gets: dict[int, list[tuple[Line, Term, tuple[Index, ...], frozenset[str]]]] = {}
+        places: dict[int, tuple[Index, ...]] = {}
+        for line in reversed(self.forward):
+            index = line.node
+            if index not in self.reached:
+                continue
+            if index != self.output:
+                if index not in gets:
+                    continue
+                self._finish(index, gets, places)
+            seed = ONE
+            if index != self.output or line.out:
+                seed = Term(factors=((self.heads.of(self.adjoint(index)), line.out, 1),))
+            for quantity, at, term, ways in contributions(self.heads, line.definition, seed):
+                source = quantity.node
+                if source not in places:
+                    places[source] = tuple([Index(cls) for cls in quantity.classes])
+                gets.setdefault(source, []).append((line, placed(term, at, places[source]), places[source], ways))
+        done = {line.node for line in self.backward}
+        for index in self.wrt:
+            if index not in done and index != self.output:
+                self._finish(index, gets, places)
+
+    def _finish(self, index: int, gets: Mapping[int, Any], places: Mapping[int, tuple[Index, ...]]) -> None:
+        """Write the line of a cotangent from everything that it gets."""
+        entries = gets.get(index, [])
+        value = self.quantities[index]
+        out = places.get(index) or tuple([Index(cls) for cls in value.classes])
+        consumers = list({line.node: line for line, _, _, _ in entries}.values())
+        patterns = [found for line in consumers if (found := self._pattern(line)) is not None]
+        expr = tidy(self.heads, tuple([term for _, term, _, _ in entries]), out, patterns)
+        ways = sorted(frozenset().union(*(ways for _, _, _, ways in entries))) if entries else []
+        rule = ", ".join(ways) or ("swap" if entries else "not used by the result")
+        if len(consumers) > 1:
+            rule = "fan-out: add the contributions" + ("" if rule == "swap" else f" ({rule})")
+        self.backward.append(Line(self.adjoint(index), out, expr, index, rule, "backward"))
+
+    def _pattern(self, line: Line) -> Pattern | None:
+        return Pattern.of(line.quantity, line.out, line.definition)
+
+
+def _ancestors(graph: Any, output: int) -> list[int]:
+    found, waiting = {output}, [output]
+    while waiting:
+        for source in graph.nodes[waiting.pop()].inputs:
+            if source not in found:
+                found.add(source)
+                waiting.append(source)
+    return sorted(found)
+
+
+def _reached(graph: Any, wanted: Iterable[int], wrt: Sequence[int]) -> set[int]:
+    reached = set(wrt)
+    for index in wanted:
+        if any(source in reached for source in graph.nodes[index].inputs):
+            reached.add(index)
+    return reached
+
+
+def _display_names(graph: Any, wanted: Sequence[int]) -> dict[int, str]:
+    """Give every node a name for print: the learner's own, else T1, T2, ... (A1, ... for leaves)."""
+    taken = {graph.nodes[index].name for index in wanted if graph.nodes[index].named}
+    names: dict[int, str] = {}
+    counts = {"T": 0, "A": 0}
+    for index in wanted:
+        node = graph.nodes[index]
+        if node.named:
+            names[index] = node.name
+            continue
+        stem = "A" if node.op is None else "T"
+        while True:
+            counts[stem] += 1
+            if f"{stem}{counts[stem]}" not in taken:
+                break
+        names[index] = f"{stem}{counts[stem]}"
+    return names
+
+
+def _small(expr: Expr, uses: int) -> bool:
+    """Say whether an unnamed node is better written into its consumers than given a line of its own."""
+    plain = [all(head.kind in ("ref", "scalar", "cond") and power in (1, -1) for head, _, power in term.factors) for term in expr]
+    if not all(plain):
+        return False
+    if len(expr) == 1:
+        arrays = sum(1 for head, at, _ in expr[0].factors if at and head.kind == "ref")
+        return (arrays <= 1 and not expr[0].dummies) or (arrays <= 2 and uses == 1)
+    return uses == 1 and len(expr) == 2 and all(len(term.factors) == 1 and not term.dummies for term in expr)
+
+
+def _worth_tidying(expr: Expr) -> bool:
+    return any(head.kind == "fn" and head.data == "exp" for term in expr for head, _, _ in term.factors)
+
+
+__all__ = ["NOTHING", "Line", "Lines"]
