@@ -175,7 +175,13 @@ def _unary(name: str, forward: Any, rule: Any, formula: str, sample: Any, kinks:
 
 
 negative = _unary("negative", np.negative, lambda g, y, x: -g, "-x[...]", _one(-2, 2))
-exp = _unary("exp", np.exp, lambda g, y, x: g * y, "exp(x[...])", _one(-2, 2))
+exp = _unary(
+    "exp",
+    np.exp,
+    lambda g, y, x: times_slope(g, lambda y: y, y),  # y overflows to infinity from 710 on
+    "exp(x[...])",
+    _one(-2, 2),
+)
 log = _unary(
     "log",
     np.log,

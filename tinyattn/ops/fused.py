@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tinyattn.ops.helpers import letters, matrix_product, number_like, sum_to, swap
+from tinyattn.ops.helpers import letters, matrix_product, number_like, plain, sum_to, swap
 from tinyattn.ops.reductions import size_of
 from tinyattn.ops.record import Call, Op, register
 
@@ -32,9 +32,16 @@ def _along_axis(text: str) -> Any:
     return definition
 
 
+def highest(x: Any, axis: int) -> Any:
+    """The largest entry along an axis, for a shift that cancels; where there is none, any shift will do."""
+    if x.shape[axis] == 0:
+        return np.zeros(tuple(1 if a == axis % x.ndim else size for a, size in enumerate(x.shape)), x.dtype)
+    return np.maximum.reduce(x, axis=axis, keepdims=True)
+
+
 def shifted_exp(x: Any, axis: int) -> Any:
     """exp(x - the largest entry): no overflow, and the shift cancels in every ratio."""
-    return np.exp(x - np.maximum.reduce(x, axis=axis, keepdims=True))
+    return np.exp(x - highest(x, axis))
 
 
 def _softmax(x: Any, axis: int, keep: Any) -> Any:
@@ -49,7 +56,7 @@ def _kept_softmax(x: Any, axis: int, keep: Any) -> Any:
     keep = np.broadcast_to(keep, x.shape)
     nothing = ~keep.any(axis=axis, keepdims=True)
     first = np.where(keep, x, -np.inf)
-    shift = np.where(nothing, 0.0, np.maximum.reduce(first, axis=axis, keepdims=True))
+    shift = np.where(nothing, 0.0, highest(first, axis))
     e = np.where(keep, np.exp(np.where(keep, x - shift, 0.0)), 0.0)
     total = np.add.reduce(e, axis=axis, keepdims=True)
     return e / np.where(nothing, 1.0, total)
@@ -59,8 +66,18 @@ def _softmax_rule(g: Any, y: Any, x: Any, axis: int, keep: Any) -> Any:
     """y (g - sum(g y)): every output depends on every input, so the sum couples the whole row."""
     if keep is not None:
         g = np.where(keep, g, 0.0)  # what was hidden is not read going back either
+    y = where_asked(y, g, axis)
     gy = g * y
     return gy - y * gy.sum(axis=axis, keepdims=True)
+
+
+def where_asked(y: Any, g: Any, axis: int) -> Any:
+    """``y``, but 0 in rows that hold a nan and whose cotangent is 0: nobody asked about them."""
+    numbers = plain(y)
+    if numbers.dtype == object or math.isfinite(numbers.sum()):
+        return y
+    finite = np.isfinite(numbers).all(axis=axis, keepdims=True)
+    return np.where(finite | (plain(g) != 0).any(axis=axis, keepdims=True), y, 0.0)
 
 
 def _rows(rng: Any) -> list[Any]:
@@ -87,13 +104,13 @@ softmax = register(
 
 
 def _log_softmax(x: Any, axis: int) -> Any:
-    shifted = x - np.maximum.reduce(x, axis=axis, keepdims=True)
+    shifted = x - highest(x, axis)
     return shifted - np.log(np.add.reduce(np.exp(shifted), axis=axis, keepdims=True))
 
 
 def _log_softmax_rule(g: Any, y: Any, x: Any, axis: int) -> Any:
     """g - softmax(x) sum(g).  With exp(y) for the softmax the exact check could not decide (see its docs)."""
-    return g - softmax(x, axis, None) * g.sum(axis=axis, keepdims=True)
+    return g - where_asked(softmax(x, axis, None), g, axis) * g.sum(axis=axis, keepdims=True)
 
 
 log_softmax = register(
@@ -194,7 +211,7 @@ def _cross_entropy_rule(g: Any, y: Any, saved: Any, x: Any, targets: Any, ignore
     """Probability minus target, shared among the rows that count."""
     p, weights, counts = saved
     share = g[..., None] if reduction == "none" else g / x.dtype.type(_scale_of(reduction, counts))
-    return (np.where(counts[..., None], p - weights, 0.0) * share,)
+    return (np.where(counts[..., None] & (share != 0), p - weights, 0.0) * share,)
 
 
 def _composed_cross_entropy(x: Any, targets: Any, ignore: Any, smoothing: float, reduction: str) -> Any:

@@ -62,14 +62,14 @@ def times_slope(g: Any, slope: Callable[[Any], Any], at: Any) -> Any:
 
 
 def _not_finite(slope: Callable[[Any], Any], at: Any) -> Any:
-    values = _plain(at)
+    values = plain(at)
     if values.dtype == object:  # exact numbers are always finite
         return np.zeros(values.shape, bool)
     with np.errstate(all="ignore"):
         return ~np.isfinite(slope(values))
 
 
-def _plain(x: Any) -> Any:
+def plain(x: Any) -> Any:
     """The numbers of an array or a Tensor, without recording."""
     return np.asarray(getattr(x, "data", x)) if not isinstance(x, _ARRAYS) else x
 
