@@ -124,7 +124,7 @@ def lock(rest: list) -> int:
 def ready(environment: Environment) -> str:
     """Give the environment's interpreter, after making the environment where that is needed."""
     name = environment.folder.name
-    guard = open(ROOT / f"{name}.lock", "a")  # stays open, and so held, as long as run.py runs
+    guard = open(ROOT / f"{name}.lock", "a")  # open, and so held, as long as run.py or what it started runs
     guards.append(guard)
     hold(guard, False, f"Another run.py is making {name}; waiting for it ...")
     if not finished(environment):
@@ -264,7 +264,8 @@ def run(command: list, cwd=None, building: bool = False, silent: bool = False) -
         drop |= {"PIP_USER", "PIP_TARGET", "PIP_PREFIX", "PIP_ROOT", "PIP_REQUIRE_VIRTUALENV"}
     environment = {name: value for name, value in os.environ.items() if name not in drop}
     output = subprocess.DEVNULL if silent else None
-    process = subprocess.Popen(command, cwd=cwd, env=environment, stdout=output, stderr=output)
+    process = subprocess.Popen(command, cwd=cwd, env=environment, stdout=output, stderr=output,
+                               pass_fds=() if WINDOWS else [guard.fileno() for guard in guards])
     signal.signal(signal.SIGTERM, lambda *_: process.terminate())
     stopped = False
     while process.poll() is None:
