@@ -24,7 +24,7 @@ LIGHT = {
     "parameter line": "#a35200",
     "input": "#e4f4ec",
     "input line": "#00664a",
-    "constant": "#f1f1f2",
+    "constant": "#f2f2f3",
     "constant line": "#666669",
     "op": "#eaf3fa",
     "op line": "#005a8c",
@@ -62,6 +62,9 @@ _ENDS = {  # nothing, full below zero, full above zero, full share
     "dark": ("#25282d", "#2f93d1", "#ee7a22", "#22a884"),
 }
 
+INKS = ("#000000", "#fefefe")
+"""Black and white for numbers on a colour; like every other code they stand for one thing only."""
+
 Theme = Literal["light", "dark"]
 Scale = Literal["signed", "share"]
 
@@ -95,12 +98,12 @@ def heat(step: int, scale: Scale, theme: Theme) -> str:
 
 
 def ink(background: str) -> str:
-    """Black or white, whichever reads better on a colour; their contrast is then at least 4.5.
+    """Black or (nearly) white, whichever reads better on a colour; their contrast is then at least 4.5.
 
     >>> ink("#0072b2"), ink("#ffffff")
-    ('#ffffff', '#000000')
+    ('#fefefe', '#000000')
     """
-    black, white = "#000000", "#ffffff"
+    black, white = INKS
     return black if contrast(black, background) >= contrast(white, background) else white
 
 

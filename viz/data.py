@@ -30,7 +30,8 @@ def written(data: dict[str, Any]) -> str:
     >>> written({"format": 1, "name": "查询"})
     '{\n "format": 1,\n "name": "查询"\n}\n'
     """
-    return json.dumps(data, ensure_ascii=False, indent=1, allow_nan=False, default=str) + "\n"
+    text = json.dumps(data, ensure_ascii=False, indent=1, allow_nan=False, default=str) + "\n"
+    return text.encode("utf-8", "replace").decode("utf-8")  # half a surrogate pair is no character
 
 
 def graph_data(view: View, title: str) -> dict[str, Any]:
@@ -47,7 +48,7 @@ def graph_data(view: View, title: str) -> dict[str, Any]:
             for b in view.boxes
         ],
         "arrows": [
-            {"from": a.source, "to": a.target, "slot": a.slot, "label": a.label, "count": a.count}
+            {"id": a.key, "from": a.source, "to": a.target, "slot": a.slot, "count": a.count}
             for a in view.arrows
         ],
         "folded": list(view.folded),

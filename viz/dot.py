@@ -220,7 +220,7 @@ def _short(name: str) -> str:
 
 
 def _arrow(graph: Any, arrow: Arrow, style: Style) -> None:
-    looks = {}
+    looks = {"id": arrow.key}
     if arrow.label:
         cell = labels.tag("TD", _muted(arrow.label, style))  # padding keeps the text off the line
         looks["label"] = labels.label(labels.table([[cell]], cellpadding=2))

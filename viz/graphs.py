@@ -138,5 +138,5 @@ def _tips(view: View, words: Words) -> dict[str, str]:
     titles = {box.key: visible(box.title) for box in view.boxes}
     for arrow in view.arrows:
         operand = f" ({arrow.label})" if arrow.label else ""
-        tips[f"{arrow.source}->{arrow.target}"] = f"{titles[arrow.source]} → {titles[arrow.target]}{operand}"
+        tips[arrow.key] = f"{titles[arrow.source]} → {titles[arrow.target]}{operand}"
     return tips

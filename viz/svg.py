@@ -37,10 +37,10 @@ def finished(raw: str, *, title: str, description: str, tips: Mapping[str, str],
     """
     body = re.sub(r"<!--.*?-->\n?", "", raw[raw.index("<svg") :], flags=re.DOTALL)
     body = re.sub(r' font-family="[^"]*"', "", body)
-    body = re.sub(r"<title>(.*?)</title>", lambda found: _tip(found[1], tips), body)
+    body = re.sub(r'(<g id="([^"]*)"[^>]*>\n)<title>.*?</title>\n?', lambda part: _tipped(part, tips), body)
     if "xlink:" not in body.replace("xmlns:xlink", ""):
         body = re.sub(r' xmlns:xlink="[^"]*"', "", body)
-    mark = hashlib.sha256(f"{body}{title}".encode()).hexdigest()[:8]
+    mark = hashlib.sha256(f"{body}{title}".encode("utf-8", "replace")).hexdigest()[:8]
     opening = body.index("<svg") + 4
     root = (
         f' role="img" aria-labelledby="t-{mark} d-{mark}" class="tinyattn{" tinyattn-auto" if auto else ""}"'
@@ -48,15 +48,15 @@ def finished(raw: str, *, title: str, description: str, tips: Mapping[str, str],
     )
     close = body.index(">", opening) + 1
     head = (
-        f'\n<title id="t-{mark}">{_plain(title)}</title>\n<desc id="d-{mark}">{_plain(description)}</desc>'
+        f'\n<title id="t-{mark}">{_plain(visible(title))}</title>\n<desc id="d-{mark}">{_plain(description)}</desc>'
         + (f"\n{_style(body)}" if auto else "")
     )
     return body[:opening] + root + body[opening:close] + head + body[close:]
 
 
-def _tip(identity: str, tips: Mapping[str, str]) -> str:
-    words = tips.get(html.unescape(identity), "")
-    return f"<title>{_plain(words)}</title>" if words else ""
+def _tipped(found: re.Match[str], tips: Mapping[str, str]) -> str:
+    words = tips.get(html.unescape(found[2]), "")
+    return f"{found[1]}<title>{_plain(words)}</title>\n" if words else found[1]
 
 
 def _plain(words: str) -> str:
@@ -67,13 +67,13 @@ def _style(body: str) -> str:
     """The rules that turn the colours of this picture dark; only for colours that it has."""
     pairs = [(light, colours.DARK[role]) for role, light in colours.LIGHT.items()]
     heats = _heat_pairs()
-    rules = []
+    rules: list[str] = []
     for light, dark in [*pairs, *heats]:
         for what in ("fill", "stroke"):
             if f'{what}="{light}"' in body:
                 rules.append(f'.tinyattn-auto [{what}="{light}"]{{{what}:{dark}}}')
     for light, dark in heats:
-        if f'fill="{light}"' in body and colours.ink(light) != colours.ink(dark):
+        if f'fill="{light}"' in body:
             rules.append(f'.tinyattn-auto [fill="{light}"]+text{{fill:{colours.ink(dark)}}}')
     return "<style>@media (prefers-color-scheme:dark){" + "".join(rules) + "}</style>"
 

@@ -42,6 +42,7 @@ class Box:
 class Arrow:
     """A value that goes into an operation; ``slot`` is None where a fold hides which operand it is."""
 
+    key: str
     source: str
     target: str
     slot: int | None
@@ -72,7 +73,7 @@ def view_of(graph: Graph, words: Words, *, scopes: bool = True, max_nodes: int =
             consumers[source].append(index)
     boxes = tuple(_box(graph, index, consumers[index], outputs, formulas, scopes) for index in seen)
     arrows = tuple(
-        Arrow(f"n{source}", f"n{index}", slot, _slot_label(graph.nodes[index], slot))
+        Arrow(f"e{index}-{slot}", f"n{source}", f"n{index}", slot, _slot_label(graph.nodes[index], slot))
         for index in seen
         for source, slot in sources[index]
     )
@@ -248,7 +249,10 @@ def _rejoined(arrows: Sequence[Arrow], boxes: Sequence[Box], home: dict[str, str
             bundles[source, target] += arrow.count
         else:
             kept.append(replace(arrow, source=source, target=target))
-    return (*kept, *(Arrow(s, t, None, f"×{n}" if n > 1 else "", n) for (s, t), n in bundles.items()))
+    for (source, target), count in bundles.items():
+        label = f"×{count}" if count > 1 else ""
+        kept.append(Arrow(f"e{source}-{target}", source, target, None, label, count))
+    return tuple(kept)
 
 
 def _siblings(view: View) -> dict[str, Hashable]:

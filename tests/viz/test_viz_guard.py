@@ -18,9 +18,14 @@ def run(code, folder):
     environment = {**os.environ, "PYTHONPATH": path, "PYTHONUTF8": "1"}
     script = folder / "lesson.py"
     script.write_text(code, encoding="utf-8")
+    return python(script, environment)
+
+
+def python(script, environment):
     return subprocess.run(
-        [sys.executable, str(script)], capture_output=True, text=True, encoding="utf-8", env=environment, timeout=60
-    )
+        [sys.executable, str(script)],
+        capture_output=True, text=True, encoding="utf-8", env=environment, timeout=60,
+    )  # fmt: skip
 
 
 LOAD = "from tinyattn._viz import load_viz\nprint(load_viz().__tinyattn_viz__)\n"
@@ -41,12 +46,7 @@ def test_a_viz_py_beside_the_script_is_named_and_not_run(tmp_path):
 
 def test_a_script_that_is_itself_called_viz_gets_the_same_message(tmp_path):
     (tmp_path / "viz.py").write_text(LOAD, encoding="utf-8")
-    done = run("import runpy; runpy.run_path('viz.py')", tmp_path)
-    path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
-    done = subprocess.run(
-        [sys.executable, str(tmp_path / "viz.py")],
-        capture_output=True, text=True, encoding="utf-8", env={**os.environ, "PYTHONPATH": path}, timeout=60,
-    )  # fmt: skip
+    done = python(tmp_path / "viz.py", {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONUTF8": "1"})
     assert done.returncode == 1 and "not tinyattn's" in done.stderr
 
 
@@ -74,6 +74,7 @@ def test_importing_viz_is_cheap(tmp_path):
 
 
 def test_a_public_name_is_the_function_whatever_was_imported_before(tmp_path):
-    code = "import viz.graphs, viz.heatmap, viz.drawing, viz.dot\nprint(callable(viz.draw), callable(viz.attention))"
+    code = "import viz.graphs, viz.heatmap, viz.drawing, viz.dot\n"
+    code += "print(callable(viz.draw), callable(viz.attention))"
     assert run(code, tmp_path).stdout == "True True\n"
     assert "draw" in run("import viz; print(dir(viz))", tmp_path).stdout
