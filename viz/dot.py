@@ -117,7 +117,6 @@ def _box(view: View, box: Box, style: Style) -> dict[str, str]:
     look = {
         "style": "filled",
         "id": box.key,
-        "class": box.kind + (" output" if box.output else ""),
         "fillcolor": style.roles[box.kind],
         "color": style.roles[f"{box.kind} line"],
         **_SHAPES[box.kind],

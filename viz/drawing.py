@@ -30,7 +30,7 @@ class Parts:
     text: Callable[[], str]
     alt_text: Callable[[], str]
     data: Callable[[], dict[str, Any]]
-    tips: Callable[[], Mapping[str, str]] = dict
+    marks: Callable[[], Mapping[str, svg.Mark]] = dict
 
 
 class Drawing:
@@ -90,7 +90,7 @@ class Drawing:
             drawn.decode("utf-8"),
             title=self.title,
             description=self.alt_text,
-            tips=self._parts.tips(),
+            marks=self._parts.marks(),
             auto=self.theme == "auto",
         ).encode("utf-8")
 

@@ -9,12 +9,13 @@ from tinyattn.errors import ArgumentError, message
 from viz import data, dot, text
 from viz.drawing import AnyTheme, Drawing, Parts
 from viz.labels import visible
+from viz.svg import Mark
 from viz.view import View, view_of
 from viz.words import Words
 
 if TYPE_CHECKING:
-    from tinyattn import Tensor
     from tinyattn.graph import Graph
+    from tinyattn.tensor import Tensor
 
 Show = Literal["op", "shape", "value", "grad"]
 
@@ -94,7 +95,7 @@ def draw(
         text=lambda: text.listing(graph, words, scopes=scopes),
         alt_text=lambda: text.alternative(view, words),
         data=lambda: data.graph_data(view, heading),
-        tips=lambda: _tips(view, words),
+        marks=lambda: _marks(view, words),
     )
     return Drawing(heading, theme, parts)
 
@@ -128,15 +129,16 @@ def _check_choices(show: tuple[str, ...], direction: str, theme: str, max_nodes:
         raise ArgumentError(f"max_nodes={max_nodes}; a picture needs at least 4 boxes.")
 
 
-def _tips(view: View, words: Words) -> dict[str, str]:
-    """For the pointer: a box's line of the listing, an arrow's two ends, a frame's name."""
+def _marks(view: View, words: Words) -> dict[str, Mark]:
+    """For the pointer: a box's line of the listing, an arrow's two ends."""
     nodes = view.graph.nodes
-    tips = {}
+    titles = {box.key: visible(box.title) for box in view.boxes}
+    marks = {}
     for box in view.boxes:
         one = box.kind != "fold"
-        tips[box.key] = text.line_of(view.graph, nodes[box.members[0]], words) if one else visible(box.title)
-    titles = {box.key: visible(box.title) for box in view.boxes}
+        said = text.line_of(view.graph, nodes[box.members[0]], words) if one else titles[box.key]
+        marks[box.key] = Mark(box.kind + (" output" if box.output else ""), said)
     for arrow in view.arrows:
         operand = f" ({arrow.label})" if arrow.label else ""
-        tips[arrow.key] = f"{titles[arrow.source]} → {titles[arrow.target]}{operand}"
-    return tips
+        marks[arrow.key] = Mark("", f"{titles[arrow.source]} → {titles[arrow.target]}{operand}")
+    return marks

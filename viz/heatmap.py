@@ -18,7 +18,7 @@ from viz.labels import em_width, visible
 from viz.words import Words
 
 if TYPE_CHECKING:
-    from tinyattn import Tensor
+    from tinyattn.tensor import Tensor
 
 MOST_KEYS = 64
 """Beyond this many tokens on a side the numbers could not be read any more."""

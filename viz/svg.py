@@ -11,6 +11,7 @@ import hashlib
 import html
 import re
 from collections.abc import Mapping
+from typing import NamedTuple
 
 from viz import colours
 from viz.labels import visible
@@ -21,7 +22,14 @@ FONTS = (
 )
 
 
-def finished(raw: str, *, title: str, description: str, tips: Mapping[str, str], auto: bool) -> str:
+class Mark(NamedTuple):
+    """What is added to a box or an arrow of the picture: classes, and words for the pointer."""
+
+    classes: str
+    words: str
+
+
+def finished(raw: str, *, title: str, description: str, marks: Mapping[str, Mark], auto: bool) -> str:
     """The SVG of a drawing from what Graphviz wrote.
 
     Parameters
@@ -30,14 +38,15 @@ def finished(raw: str, *, title: str, description: str, tips: Mapping[str, str],
         Graphviz's SVG.
     title, description : str
         For a screen reader; the title is also what a browser shows.
-    tips : mapping
-        Text for each box by its id, shown when the pointer rests on it.
+    marks : mapping
+        What boxes and arrows are and say, by their id.
     auto : bool
         Follow the reader's light or dark setting.
     """
     body = re.sub(r"<!--.*?-->\n?", "", raw[raw.index("<svg") :], flags=re.DOTALL)
     body = re.sub(r' font-family="[^"]*"', "", body)
-    body = re.sub(r'(<g id="([^"]*)"[^>]*>\n)<title>.*?</title>\n?', lambda part: _tipped(part, tips), body)
+    group = r'<g id="([^"]*)" class="([^"]*)"([^>]*)>\n<title>.*?</title>\n'
+    body = re.sub(group, lambda found: _marked(found, marks), body)
     if "xlink:" not in body.replace("xmlns:xlink", ""):
         body = re.sub(r' xmlns:xlink="[^"]*"', "", body)
     mark = hashlib.sha256(f"{body}{title}".encode("utf-8", "replace")).hexdigest()[:8]
@@ -47,16 +56,18 @@ def finished(raw: str, *, title: str, description: str, tips: Mapping[str, str],
         f' font-family="{FONTS}"'
     )
     close = body.index(">", opening) + 1
-    head = (
-        f'\n<title id="t-{mark}">{_plain(visible(title))}</title>\n<desc id="d-{mark}">{_plain(description)}</desc>'
-        + (f"\n{_style(body)}" if auto else "")
-    )
+    head = f'\n<title id="t-{mark}">{_plain(visible(title))}</title>'
+    head += f'\n<desc id="d-{mark}">{_plain(description)}</desc>'
+    head += f"\n{_style(body)}" if auto else ""
     return body[:opening] + root + body[opening:close] + head + body[close:]
 
 
-def _tipped(found: re.Match[str], tips: Mapping[str, str]) -> str:
-    words = tips.get(html.unescape(found[2]), "")
-    return f"{found[1]}<title>{_plain(words)}</title>\n" if words else found[1]
+def _marked(found: re.Match[str], marks: Mapping[str, Mark]) -> str:
+    """The start of a group, with its classes, and with words in place of Graphviz's own name for it."""
+    mark = marks.get(html.unescape(found[1]), Mark("", ""))
+    classes = f"{found[2]} {mark.classes}".strip()
+    tip = f"<title>{_plain(mark.words)}</title>\n" if mark.words else ""
+    return f'<g id="{found[1]}" class="{classes}"{found[3]}>\n{tip}'
 
 
 def _plain(words: str) -> str:
