@@ -169,7 +169,7 @@ class _Chart:
         side = max(map(display_width, self.asking))
         longest = [max(map(len, column)) for column in zip(*self.cells)]
         widths = [2 + max(display_width(name), length) for name, length in zip(self.answering, longest)]
-        lines = [visible(self.title), f"{self.words('asks')} (rows) / {self.words('answers')} (columns)"]
+        lines = [visible(self.title), self.words("axes")]
         lines.append(" " * side + "".join(map(_right, self.answering, widths)))
         for name, row in zip(self.asking, self.cells):
             lines.append(name + " " * (side - display_width(name)) + "".join(map(_right, row, widths)))

@@ -2,6 +2,8 @@
 
 import json
 import os
+import re
+import shutil
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
@@ -200,6 +202,26 @@ def test_a_weight_stands_in_the_frame_where_it_is_used():
     assert data["w"] == ["layer"] and data["x"] == []
 
 
+def test_chinese_text_stays_within_its_box():
+    """Measured as a browser would: a Chinese character is as wide as the font is high."""
+    x = ta.tensor([[1.0]], requires_grad=True, name="一个相当长的中文名字，写在小表上面")
+    with ta.scope("也很长的作用域名字在这里"):
+        y = ta.exp(x)
+    root = ET.fromstring(viz.draw(y, lang="zh", legend=False).svg)
+    seen = 0
+    for group in root.iter(f"{SVG}g"):
+        if group.get("class").split()[0] not in ("node", "cluster"):
+            continue
+        drawn = [line.get("points") or line.get("d") for line in group if line.get("points") or line.get("d")]
+        across = [float(x) for x in re.findall(r"(-?[\d.]+),", " ".join(drawn))]
+        for text in group.iter(f"{SVG}text"):
+            start, size = float(text.get("x")), float(text.get("font-size"))
+            end = start + size * sum(1.0 if "\u2e80" <= c else 0.3 for c in text.text)
+            assert min(across) <= start and (not across or end <= max(across)), text.text
+            seen += "\u4e00" <= text.text[0]
+    assert seen >= 6
+
+
 # Folding --------------------------------------------------------------------------------------------------
 
 
@@ -266,7 +288,8 @@ def test_five_hundred_boxes_are_laid_out_when_asked_for():
 
 NASTY = [
     "f<x>", "<> <>", "{k|v}", "\\", "Q&A &lt;", "</script><img src=x onerror=alert(1)>", "]]>", "-->", '"q"',
-    "'", "node", "a:b", "查询 Q·Kᵀ/√d", "😀👩‍🏫", "\\N\\G\\L", "a\\\\b", "x\\", "é e\u0301", "%", "#n0",
+    "'", "node", "a:b", "查询 Q·Kᵀ/√d", "\U0001f600", "\U0001f469\u200d\U0001f3eb", "\\N\\G\\L", "a\\\\b", "x\\",
+    "é e\u0301", "%", "#n0",
     " lead", "a  b", "line\nbreak", "tab\there", "nul\x00", "right\u202eleft", "<B>bold</B>", "&#65;", "${x}", "`",
     "\ud800",
 ]  # fmt: skip
@@ -326,6 +349,21 @@ def test_the_theme_of_the_reader_is_followed_only_when_wanted():
     assert "<style" not in light and "<style" not in dark
     assert 'fill="#ffffff"' in light and 'fill="#15171a"' in dark
     assert not any(f'"{code}"' in dark for code in colours.LIGHT.values())
+
+
+def test_graphviz_itself_draws_the_same_boxes_and_arrows():
+    """Layouts differ between renderers, so only what is drawn is compared, with the one that is there."""
+    x = ta.tensor([[1.0, 2.0]], requires_grad=True)
+    with ta.scope("层 <1>"):
+        y = ta.tanh(x * x) @ x.mT
+    drawing = viz.draw(y)
+    pure = ET.fromstring(drawing.svg)
+    for program in filter(None, [shutil.which("dot")]):
+        other = ET.fromstring(drawing.render("svg", renderer=program).decode("utf-8"))
+        for root in (pure, other):
+            root.set("shown", sorted((g.get("id"), g.get("class")) for g in root.iter(f"{SVG}g")))
+            root.set("texts", sorted(t.text.replace("\xa0", " ") for t in root.iter(f"{SVG}text")))
+        assert pure.get("shown") == other.get("shown") and pure.get("texts") == other.get("texts")
 
 
 # Forms ----------------------------------------------------------------------------------------------------
