@@ -84,7 +84,7 @@ def demo(rest: list) -> int:
 def test(rest: list) -> int:
     environment = ALL if "--all" in rest else LOWEST if "--lowest" in rest else ORDINARY
     options = [option for option in rest if option not in ("--all", "--lowest")]
-    parallel = [] if options else ["-n", "auto"]  # one process when something particular is asked for
+    parallel = [] if options else ["-n", "auto", "--maxprocesses", "8"]  # else one process
     slow = ["--slow"] if environment is ALL else []
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # the processes share the cores
     return run([ready(environment), "-P", "-m", "pytest", *parallel, *slow, *options], cwd=ROOT)
