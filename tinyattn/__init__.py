@@ -135,4 +135,19 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module 'tinyattn' has no attribute {name!r}")
 
 
-__all__ = [name for name in dir() if not name.startswith("_") and name not in ("annotations", "Any")]
+# Written out, because type checkers take it as the list of what is public.
+__all__ = [
+    "ArgumentError", "ArgumentTypeError", "AxisError", "DTypeError", "DataFileError", "GradientLost",
+    "Graph", "GraphError", "IndexRangeError", "MissingLibraryError", "MissingToolError", "NanError",
+    "Op", "RuleError", "ShapeError", "Tensor", "TinyattnError", "abs", "add", "apply", "astype",
+    "binary_cross_entropy_with_logits", "broadcast_to", "clip", "concatenate", "cos",
+    "cosine_similarity", "cross_entropy", "divide", "dot", "dropout", "einsum", "elementwise_grad",
+    "embedding", "erf", "exp", "expand_dims", "flip", "gelu", "grad", "hessian", "hvp", "index",
+    "jacobian", "jvp", "layer_norm", "leaky_relu", "log", "log_softmax", "logsumexp", "masked_fill",
+    "matmul", "matrix_transpose", "max", "maximum", "mean", "min", "minimum", "moveaxis", "mse",
+    "multiply", "negative", "no_grad", "norm", "one_hot", "outer", "pad", "power", "prod", "reciprocal",
+    "relu", "reshape", "rms_norm", "scaled_dot_product_attention", "scope", "sigmoid", "silu", "sin",
+    "size_of", "softmax", "softplus", "split", "sqrt", "square", "squeeze", "stack", "std", "subtract",
+    "sum", "swapaxes", "take_along_axis", "tanh", "tensor", "trace", "transpose", "value_and_grad",
+    "var", "vjp", "where",
+]  # fmt: skip
