@@ -62,7 +62,7 @@ def along(f: Callable[..., Any], inputs: Arrays, directions: Arrays, step: float
 
 
 def complex_step(f: Callable[..., Any], inputs: Arrays, g: Any = None) -> list[np.ndarray]:
-    """The same gradient from one evaluation beside the real axis, without subtraction and so without rounding.
+    """The same gradient from one evaluation beside the real axis: no subtraction, so no rounding.
 
     Only for an f that is analytic and written so that it takes complex numbers.
     """
@@ -108,7 +108,7 @@ def second_gradients(
 def first_along(
     f: Callable[..., ta.Tensor], inputs: Arrays, g: Any, directions: Arrays, step: float = 2e-4
 ) -> list[np.ndarray]:
-    """Differences of the engine's first-order gradient along a direction: the reference for `second_gradients`."""
+    """Differences of the first-order gradient along a direction: the reference for `second_gradients`."""
 
     def flat(by: float) -> np.ndarray:
         moved = [x + by * d for x, d in zip(inputs, directions, strict=True)]
@@ -131,7 +131,7 @@ def altered(op: Op, **changes: Any) -> Op:
 def rule_errors(
     op: Op, inputs: Arrays, params: tuple[Any, ...], g: Any, reference: Callable[..., Any] = differences
 ) -> list[float]:
-    """For each input the largest distance between rule and reference, measured by the size of the reference."""
+    """For each input the largest distance between rule and reference, by the size of the reference."""
     wanted = reference(lambda *arrays: op(*arrays, *params), inputs, g)
     found = gradients(lambda *tensors: op(*tensors, *params), inputs, g)
     scale = max([1.0, *(float(np.abs(w).max()) for w in wanted if w.size)])

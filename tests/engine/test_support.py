@@ -75,7 +75,7 @@ def test_a_wrong_rule_for_one_input_is_blamed_on_that_input(rng):
 
 
 def test_a_rule_that_is_right_in_numbers_but_not_recorded_fails_at_second_order(rng):
-    """Rules that leave NumPy's recorded calls lose the second derivative without a word: the check must see it."""
+    """Rules that leave the recorded calls lose the second derivative silently: the check must see it."""
     frozen = altered(
         REGISTRY["tanh"], vjps=(lambda g, y, x: g * (1 - np.tanh(np.asarray(getattr(x, "data", x))) ** 2),)
     )
