@@ -63,7 +63,7 @@ class DataFileError(TinyattnError, ValueError):
 
     def __init__(self, what: str, path: str = "", line: int | None = None) -> None:
         self.path, self.line = path, line
-        place = path + (f", line {line}" if line is not None else "")
+        place = ", ".join(filter(None, (path, f"line {line}" if line is not None else "")))
         super().__init__(f"{place}: {what}" if place else what)
 
 

@@ -73,7 +73,8 @@ def read_wav(source: Path | bytes) -> tuple[int, Samples]:
                 raise DataFileError("the part 'data' comes before 'fmt ', which says how to read it.", path)
             if len(body) < size:
                 raise DataFileError(
-                    f"cut short: from byte {start} on {size} bytes of sound were expected, {len(body)} are there.",
+                    f"cut short: {size} bytes of sound were expected from byte {start} on,"
+                    f" {len(body)} are there.",
                     path,
                 )
             return layout.rate, layout.samples(body, path)
@@ -332,7 +333,8 @@ def _chunks(data: bytes, path: str) -> Iterator[tuple[bytes, bytes, int, int]]:
         yield name, data[start : start + size], size, start
         if start + size > len(data):
             raise DataFileError(
-                f"cut short: from byte {start} on part {name!r} should have {size} bytes, {len(data) - start} are there.",
+                f"cut short: part {name!r} should have {size} bytes from byte {start} on,"
+                f" {len(data) - start} are there.",
                 path,
             )
         start += size + size % 2  # a part of odd length is filled up with one byte

@@ -31,9 +31,8 @@ def read_glove(path: Path, limit: int | None = None, dtype: npt.DTypeLike = np.f
     """Read word vectors in GloVe's text form: a word, then its numbers, a line each.
 
     The width is that of most of the first hundred lines, so that a word may be a number, and may contain
-    spaces (``. . .`` in GloVe's largest file).  A first line with the two sizes, as word2vec and fastText write
-    it, is passed over when its width is right.  Of a word that comes twice the first vector is kept, with a
-    warning.
+    spaces (``. . .`` in GloVe's largest file).  A first line with the two sizes, as word2vec writes it, is
+    passed over when its width is right.  Of a word that comes twice the first vector is kept, with a warning.
 
     Parameters
     ----------
@@ -196,7 +195,11 @@ def _check_options(limit: int | None, dtype: npt.DTypeLike) -> None:
         isinstance(limit, bool) or not isinstance(limit, (int, np.integer)) or limit < 1
     ):
         raise ArgumentError(f"limit={limit!r}: a number of words from 1 on was expected, or None for all.")
-    if np.dtype(dtype).kind != "f":
+    try:
+        floating = np.dtype(dtype).kind == "f"
+    except TypeError:
+        floating = False
+    if not floating:
         raise ArgumentError(f"dtype={dtype!r}: float64 or float32 was expected.")
 
 
