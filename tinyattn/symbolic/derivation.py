@@ -69,6 +69,7 @@ class Lines:
         self.absorbed_by: dict[int, list[int]] = {}
         self._read(wanted)
         self.adjoints: dict[int, Quantity] = {}
+        self.names: dict[int, str] = {}
         self.backward: list[Line] = []
         self._derive()
 
@@ -97,6 +98,10 @@ class Lines:
             quantity = self.quantities[index]
             line = Line(quantity, out, shown, index, node.op_name, "forward", tuple(dict.fromkeys(absorbed)), expr)
             self.forward.append(line)
+
+    def length_name(self, cls: int) -> str:
+        """Give the name of a size class."""
+        return self.names.get(cls, f"n{cls}")
 
     def adjoint(self, index: int) -> Quantity:
         """Give the cotangent of a node."""

@@ -64,6 +64,18 @@ def folded(heads: Heads, term: Term, pattern: Pattern) -> Term:
         term = times(rest, Term(factors=((heads.of(pattern.quantity), at, count),)))
 
 
+def _folded_inside(heads: Heads, term: Term, pattern: Pattern) -> Term:
+    """Fold within parentheses too: 1 - tanh(x)^2 is 1 - y^2."""
+    for place, (head, at, power) in enumerate(term.factors):
+        if head.kind == "sum" and power == 1:
+            inside = opened(head, at)
+            new = tuple([folded(heads, part, pattern) for part in inside])
+            if any(one is not other for one, other in zip(inside, new, strict=True)):
+                rest = Term(term.coef, term.factors[:place] + term.factors[place + 1 :], term.dummies, term.sizes)
+                return _folded_inside(heads, times(rest, heads_group(heads, new)), pattern)
+    return term
+
+
 def _needed_again(powers: dict[tuple[Head, tuple[Index, ...]], Exact], pattern: Pattern, cond: Head) -> bool:
     """Keep a bracket that hides another instance of the same pattern too."""
     places = {at for head, at in powers if head is cond}
@@ -117,7 +129,7 @@ def tidy(heads: Heads, expr: Expr, out: tuple[Index, ...], patterns: list[Patter
     """Make a formula readable: the steps of this module, in order."""
     terms = [settled(term) for term in expr]
     for pattern in patterns:
-        terms = [folded(heads, term, pattern) for term in terms]
+        terms = [_folded_inside(heads, folded(heads, term, pattern), pattern) for term in terms]
     terms = [with_softmax(heads, one_hot_summed(term)) for term in terms if not _vanishes(heads, term)]
     labels = {index: label for label, index in enumerate(out)}
     merged = tidied(tuple(terms), labels)

@@ -1,0 +1,234 @@
+"""What `prove` hands out: for every line that it holds for all sizes, or where it does not, with numbers."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tinyattn.errors import GraphError
+from tinyattn.symbolic.derivation import Line, Lines
+from tinyattn.symbolic.numeric import Values
+from tinyattn.symbolic.proving import Expander, difference, mentioned, summed, tangent
+from tinyattn.symbolic.terms import Expr, Index, Quantity, Term
+from tinyattn.symbolic.tidying import Pattern
+
+Meanings = dict[Quantity, tuple[tuple[Index, ...], Expr]]
+
+
+class Claim:
+    """One proved (or refuted) line.
+
+    Attributes
+    ----------
+    name, op : str
+        The line, and the operation of the node that it belongs to.
+    node : int
+        The node of the graph.
+    holds : bool
+        Whether both sides are the same sum of terms.
+    terms : int
+        How many canonical terms were compared.
+    counterexample : str
+        Sizes, values and both numbers, where the line is wrong; "undecided" where numbers agree but the proof does not close.
+    """
+
+    __slots__ = ("counterexample", "holds", "name", "node", "op", "terms")
+
+    def __init__(self, name: str, op: str, node: int, holds: bool, terms: int, counterexample: str = "") -> None:
+        self.name, self.op, self.node, self.holds, self.terms = name, op, node, holds, terms
+        self.counterexample = counterexample
+
+    def __str__(self) -> str:
+        if self.holds:
+            return f"{self.name}: proved for all sizes ({self.terms} terms)"
+        return f"{self.name} ({self.op}): NOT proved\n    {self.counterexample}"
+
+
+class Certificate:
+    """The result of `prove`; true if every line is proved."""
+
+    def __init__(self, claims: Sequence[Claim], milliseconds: float, whole: bool) -> None:
+        self.claims, self.milliseconds, self.whole = tuple(claims), milliseconds, whole
+
+    def __bool__(self) -> bool:
+        return all(claim.holds for claim in self.claims)
+
+    @property
+    def refuted(self) -> tuple[Claim, ...]:
+        """The lines that are not proved."""
+        return tuple(claim for claim in self.claims if not claim.holds)
+
+    def __str__(self) -> str:
+        terms = sum(claim.terms for claim in self.claims)
+        if self:
+            how = "line by line and as a whole" if self.whole else "line by line"
+            return f"proved for all sizes, {how}: {len(self.claims)} lines, {terms} terms, {self.milliseconds:.1f} ms"
+        return "\n".join(str(claim) for claim in self.refuted)
+
+
+def prove(lines: Lines, whole: bool) -> Certificate:
+    """Prove every line, and with `whole` also the sum over all leaves at once."""
+    start = time.perf_counter()
+    claims = [_forward_claim(lines, line) for line in lines.forward if line.expr is not line.definition]
+    readers: dict[int, list[Line]] = {}
+    for line in lines.forward:
+        for quantity in mentioned(line.definition):
+            if quantity.kind == "value":
+                readers.setdefault(quantity.node, []).append(line)
+    claims += [_backward_claim(lines, line, readers.get(line.node, [])) for line in lines.backward]
+    if whole:
+        claims.append(_whole_claim(lines))
+    return Certificate(claims, (time.perf_counter() - start) * 1000, whole)
+
+
+def _forward_claim(lines: Lines, line: Line) -> Claim:
+    labels = {index: label for label, index in enumerate(line.out)}
+    expander = Expander(lines.heads, {})
+    shown, meant = expander.expand(line.expr), expander.expand(line.definition)
+    rest = difference(shown, meant, labels)
+    return Claim(line.quantity.name, line.rule, line.node, not rest, len(meant), "" if not rest else _forward_numbers(lines, line))
+
+
+def _backward_claim(lines: Lines, line: Line, readers: Sequence[Line]) -> Claim:
+    """Compare Σ x̄ ẋ with what the consumers' definitions change by."""
+    value = lines.quantities[line.node]
+    moved = Quantity(value.name, "tangent", line.node, value.axes)
+    expander = Expander(lines.heads, _patterns(readers))
+    left = expander.expand(summed(line.expr, ((lines.heads.of(moved), line.out, 1),), line.out))
+    right: list[Term] = []
+    for reader in readers:
+        change = tangent(lines.heads, reader.definition, {value: moved})
+        right += expander.expand(summed(change, _seed(lines, reader), reader.out))
+    rest = difference(left, right, {})
+    name, op = f"{value.name} (gradient)", _ops(lines, readers)
+    return Claim(name, op, line.node, not rest, len(right), "" if not rest else _backward_numbers(lines, line, readers))
+
+
+def _seed(lines: Lines, reader: Line) -> Any:
+    if reader.node == lines.output and not reader.out:
+        return ()
+    return ((lines.heads.of(lines.adjoint(reader.node)), reader.out, 1),)
+
+
+def _patterns(readers: Sequence[Line]) -> Meanings:
+    found: Meanings = {}
+    for reader in readers:
+        if Pattern.of(reader.quantity, reader.out, reader.definition) is not None:
+            found[reader.quantity] = (reader.out, reader.definition)
+    return found
+
+
+def _ops(lines: Lines, readers: Sequence[Line]) -> str:
+    """Name the operations through which a cotangent comes, those written into a line included."""
+    names: dict[str, None] = {}
+    for reader in readers:
+        for index in (*reader.absorbed, reader.node):
+            names[lines.graph.nodes[index].op_name] = None
+    return ", ".join(names) or "no consumer"
+
+
+def _whole_claim(lines: Lines) -> Claim:
+    """Compare Σ over leaves of x̄ ẋ with the change of the loss, everything in terms of forward values."""
+    meanings: Meanings = _patterns(lines.forward)
+    moves: dict[Quantity, Quantity] = {}
+    change: Expr = ()
+    for index in lines.wrt:
+        moves[lines.quantities[index]] = Quantity(lines.quantities[index].name, "tangent", index, lines.quantities[index].axes)
+    for line in lines.forward:
+        if line.node in lines.reached and line.quantity not in moves:
+            change = tangent(lines.heads, line.definition, moves)
+            moved = moves[line.quantity] = Quantity(line.quantity.name, "tangent", line.node, line.quantity.axes)
+            meanings[moved] = (line.out, change)
+    for line in lines.backward:
+        meanings[line.quantity] = (line.out, line.expr)
+    last = lines.forward[-1]
+    expander = Expander(lines.heads, meanings)
+    left: list[Term] = []
+    for index in lines.wrt:
+        line = next(each for each in lines.backward if each.node == index)
+        moved = moves[lines.quantities[index]]
+        left += expander.expand(summed(line.expr, ((lines.heads.of(moved), line.out, 1),), line.out))
+    right = expander.expand(summed(change, _seed(lines, last), last.out))
+    rest = difference(left, right, {})
+    message = "" if not rest else f"{len(rest)} terms of the whole derivation do not cancel"
+    return Claim("the whole derivation", "all", lines.output, not rest, len(right), message)
+
+
+# -- numbers where a line is wrong ----------------------------------------------------------------------------
+
+
+def _random_values(lines: Lines, quantities: Mapping[Quantity, Any], seed: int) -> Values:
+    rng = np.random.default_rng(seed)
+    sizes: dict[int, int] = {}
+    fixed = {cls for quantity in quantities if quantity.kind == "parameter" for cls in quantity.classes}
+    values = Values(sizes)
+    for quantity in sorted(quantities, key=lambda each: (each.node, each.kind, each.name)):
+        for cls in quantity.classes:
+            recorded = lines.axes.lengths.length[cls]
+            sizes.setdefault(cls, recorded if cls in fixed else int(rng.integers(2, 4)))
+        shape = tuple(sizes[cls] for cls in quantity.classes)
+        if quantity.kind == "parameter":
+            values.put(quantity, lines.axes.arrays[quantity.node][quantity.name].reshape(shape))
+        else:
+            values.put(quantity, rng.uniform(0.5, 1.5, shape))
+    return values
+
+
+def _forward_numbers(lines: Lines, line: Line) -> str:
+    values = _random_values(lines, dict.fromkeys(mentioned(line.expr) | mentioned(line.definition)), 1)
+    shown, meant = values.of(line.expr, line.out), values.of(line.definition, line.out)
+    return _compared(lines, values, line, shown, meant, "the line gives", "the definition gives")
+
+
+def _backward_numbers(lines: Lines, line: Line, readers: Sequence[Line]) -> str:
+    """Evaluate the line, and differentiate the consumers' definitions numerically, at random sizes and values."""
+    value = lines.quantities[line.node]
+    needed = mentioned(line.expr) | {value}
+    for reader in readers:
+        needed |= mentioned(reader.definition)
+        if _seed(lines, reader):
+            needed.add(lines.adjoint(reader.node))
+    patterns = _patterns(readers)
+    values = _random_values(lines, dict.fromkeys(needed - set(patterns)), 2)
+    for quantity, (out, expr) in patterns.items():
+        values.put(quantity, values.of(expr, out))
+    shown = values.of(line.expr, line.out)
+    meant = np.zeros_like(shown)
+    for place in np.ndindex(*shown.shape):
+        meant[place] = sum(_slope(lines, values, value, place, reader) for reader in readers)
+    return _compared(lines, values, line, shown, meant, "the line gives", "the definitions give")
+
+
+def _slope(lines: Lines, values: Values, quantity: Quantity, place: tuple[int, ...], reader: Line) -> float:
+    step = 1e-6
+    seed = summed(reader.definition, _seed(lines, reader), reader.out)
+    sides = []
+    for sign in (1, -1):
+        array = values.array(quantity).copy()
+        array[place] += sign * step
+        sides.append(float(values.moved(quantity, array).of(seed, ())))
+    return (sides[0] - sides[1]) / (2 * step)
+
+
+def _compared(lines: Lines, values: Values, line: Line, shown: Any, meant: Any, left: str, right: str) -> str:
+    gap = np.abs(shown - meant)
+    if gap.size == 0 or gap.max() < 1e-6 * (1 + np.abs(meant).max()):
+        return "undecided: both sides agree in numbers, but the terms could not be brought to the same form"
+    place = tuple(int(each) for each in np.unravel_index(int(np.argmax(gap)), gap.shape))
+    sizes = ", ".join(f"{lines.length_name(cls)} = {size}" for cls, size in sorted(values.sizes.items()))
+    at = f"entry {place}: " if place else ""
+    return f"at sizes {sizes}: {at}{left} {shown[place]:.6g}, {right} {meant[place]:.6g}"
+
+
+def prove_or_explain(lines: Lines, whole: bool | None) -> Certificate:
+    """Prove; with `whole` None the whole is attempted where the derivation is small."""
+    attempt = len(lines.forward) <= 16 if whole is None else whole
+    try:
+        return prove(lines, attempt)
+    except GraphError:
+        if whole:
+            raise
+        return prove(lines, False)

@@ -1,0 +1,286 @@
+"""One small layout tree for formulas, and four ways to write it: Unicode, ASCII, LaTeX, MathML.
+
+A layout is a tuple whose first entry says what it is::
+
+    ("id", "W_q")            a name             ("num", "2")             a number
+    ("bar", x)               a cotangent        ("op", "⊙")              an operator, with blanks around
+    ("row", (x, y, ...))     side by side       ("fence", "(", x, ")")   in brackets
+    ("sub", x, y)            y below right      ("sup", x, y)            y above right
+    ("frac", x, y)           a quotient         ("sqrt", x)              a root
+    ("sum", "Σ", x)          a sum sign with the indices x               ("fn", "exp")  an upright word
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+Layout = tuple[Any, ...]
+
+SPACE: Layout = ("space",)
+ONES: Layout = ("fn", "1")
+TRANSPOSE: Layout = ("fn", "T")
+
+
+def row(*parts: Layout) -> Layout:
+    """Put layouts side by side."""
+    return parts[0] if len(parts) == 1 else ("row", parts)
+
+
+def fenced(inside: Layout, left: str = "(", right: str = ")") -> Layout:
+    """Put a layout in brackets."""
+    return ("fence", left, inside, right)
+
+
+# -- text -----------------------------------------------------------------------------------------------------
+
+_SUPERSCRIPTS = str.maketrans("0123456789-+()n", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺⁽⁾ⁿ")
+
+
+def text(tree: Layout) -> str:
+    """Write a layout as a line of Unicode text."""
+    return _TEXT[tree[0]](tree)
+
+
+def barred(name: str) -> str:
+    """Put a bar over a name; one that goes on after `_` is barred before it.
+
+    >>> barred("S"), barred("W_q")
+    ('S̄', 'W̄_q')
+    """
+    stem, mark, rest = name.partition("_")
+    return (stem + "\u0304" if len(stem) == 1 else "".join(letter + "\u0305" for letter in stem)) + mark + rest
+
+
+def _text_sub(tree: Layout) -> str:
+    base, below = text(tree[1]), text(tree[2])
+    if tree[1][0] in ("id", "bar") and "_" in base:
+        base = f"({base})"
+    return f"{base}_{below}" if _one_word(below) else f"{base}_({below})"
+
+
+def _one_word(below: str) -> bool:
+    return below.replace("'", "").replace("_", "").replace(",", "").isalnum()
+
+
+def _text_sup(tree: Layout) -> str:
+    base, above = text(tree[1]), text(tree[2])
+    if tree[2] == TRANSPOSE:
+        return base + "ᵀ"
+    if tree[1][0] in ("frac", "row", "sub") and tree[1][0] != "sub":
+        base = f"({base})"
+    if all(letter in "0123456789-" for letter in above):
+        return base + above.translate(_SUPERSCRIPTS)
+    return f"{base}^{above}" if above.isalnum() or above.startswith("(") else f"{base}^({above})"
+
+
+def _text_frac(tree: Layout) -> str:
+    above, below = text(tree[1]), text(tree[2])
+    if _loose(tree[1]):
+        above = f"({above})"
+    if _loose(tree[2]) or tree[2][0] == "row":
+        below = f"({below})"
+    return f"{above}/{below}" if len(above) + len(below) < 9 and " " not in above + below else f"{above} / {below}"
+
+
+def _loose(tree: Layout) -> bool:
+    return tree[0] == "row" and any(part in (("op", "+"), ("op", "−")) for part in tree[1])
+
+
+def _text_sqrt(tree: Layout) -> str:
+    inside = text(tree[1])
+    return f"√{inside}" if inside.isalnum() or inside.startswith("(") and inside.endswith(")") else f"√({inside})"
+
+
+_TEXT: dict[str, Callable[[Layout], str]] = {
+    "id": lambda tree: str(tree[1]),
+    "num": lambda tree: str(tree[1]),
+    "fn": lambda tree: "ᵀ" if tree == TRANSPOSE else str(tree[1]),
+    "op": lambda tree: f" {tree[1]} ",
+    "sign": lambda tree: str(tree[1]),
+    "space": lambda tree: " ",
+    "bar": lambda tree: barred(text(tree[1])),
+    "row": lambda tree: "".join([_TEXT[part[0]](part) for part in tree[1]]),
+    "fence": lambda tree: f"{tree[1]}{text(tree[2])}{tree[3]}",
+    "sub": _text_sub,
+    "sup": _text_sup,
+    "frac": _text_frac,
+    "sqrt": _text_sqrt,
+    "sum": lambda tree: f"{tree[1]}_{text(tree[2])}" if _one_word(text(tree[2])) else f"{tree[1]}_({text(tree[2])})",
+}
+
+# -- LaTeX ----------------------------------------------------------------------------------------------------
+
+_LATEX_SIGNS = {
+    "⊙": r"\odot", "⊘": r"\oslash", "·": r"\cdot", "−": "-", "≤": r"\le", "≠": r"\ne", "Σ": r"\sum", "max": r"\max",
+    "min": r"\min", "∧": r"\wedge",
+}  # fmt: skip
+_LATEX_WORDS = {"1": r"\mathbf{1}", "T": r"\top", "exp": r"\exp", "log": r"\log", "sin": r"\sin", "cos": r"\cos", "tanh": r"\tanh",
+                "max": r"\max", "min": r"\min", "π": r"\pi"}  # fmt: skip
+_LATEX_SPECIAL = {"\\": r"\textbackslash{}", "_": r"\_", "{": r"\{", "}": r"\}", "$": r"\$", "%": r"\%", "&": r"\&", "#": r"\#", "^": r"\^{}", "~": r"\~{}"}
+
+
+def latex(tree: Layout) -> str:
+    """Write a layout as LaTeX (math mode, without dollar signs)."""
+    return _LATEX[tree[0]](tree)
+
+
+def latex_name(name: str) -> str:
+    r"""Write a name as LaTeX: the part after `_` as subscript, several letters upright.
+
+    >>> print(latex_name("W_q"), latex_name("scores"))
+    W_{q} \mathrm{scores}
+    """
+    stem, _, rest = name.partition("_")
+    if not stem:
+        return _latex_word(name)
+    return _latex_word(stem) + (f"_{{{_latex_word(rest)}}}" if rest else "")
+
+
+def _latex_word(word: str) -> str:
+    if len(word) == 1 and word.isascii() and word.isalpha():
+        return word
+    safe = "".join(_LATEX_SPECIAL.get(letter, letter) for letter in word)
+    if word.isdigit():
+        return word
+    if word[:1].isalpha() and word[1:].isdigit() and word.isascii():
+        return f"{word[0]}_{{{word[1:]}}}"
+    return rf"\mathrm{{{safe}}}" if word.isascii() else rf"\text{{{safe}}}"
+
+
+def _latex_op(tree: Layout) -> str:
+    return f" {_LATEX_SIGNS.get(tree[1], tree[1])} "
+
+
+def _latex_base(tree: Layout) -> str:
+    base = latex(tree)
+    if "_{" in base and tree[0] in ("id", "bar"):
+        return f"({base})" if tree[0] == "id" or not base.startswith(r"\overline") else base
+    return f"{{{base}}}" if tree[0] in ("row", "sup", "sub", "frac") else base
+
+
+def _latex_bar(tree: Layout) -> str:
+    name = str(tree[1][1]) if tree[1][0] == "id" else ""
+    stem = name.partition("_")[0]
+    return rf"\bar{{{latex(tree[1])}}}" if len(name) == 1 else rf"\overline{{{latex(tree[1])}}}" if stem else latex(tree[1])
+
+
+_LATEX: dict[str, Callable[[Layout], str]] = {
+    "id": lambda tree: latex_name(tree[1]),
+    "num": lambda tree: str(tree[1]),
+    "fn": lambda tree: _LATEX_WORDS.get(tree[1]) or rf"\operatorname{{{tree[1]}}}",
+    "op": _latex_op,
+    "sign": lambda tree: _LATEX_SIGNS.get(tree[1], tree[1]),
+    "space": lambda tree: r"\,",
+    "bar": _latex_bar,
+    "row": lambda tree: _spaced([_LATEX[part[0]](part) for part in tree[1]]),
+    "fence": lambda tree: rf"\left{tree[1]}{latex(tree[2])}\right{tree[3]}",
+    "sub": lambda tree: f"{_latex_base(tree[1])}_{{{latex(tree[2])}}}",
+    "sup": lambda tree: f"{_latex_base(tree[1])}^{{{latex(tree[2])}}}",
+    "frac": lambda tree: rf"\frac{{{latex(tree[1])}}}{{{latex(tree[2])}}}",
+    "sqrt": lambda tree: rf"\sqrt{{{latex(tree[1])}}}",
+    "sum": lambda tree: f"{_LATEX_SIGNS.get(tree[1], tree[1])}_{{{latex(tree[2])}}} ",
+}
+
+
+def _spaced(parts: list[str]) -> str:
+    """Join LaTeX, keeping a command word apart from a letter that follows."""
+    joined = ""
+    for part in parts:
+        if joined and part[:1].isalpha() and joined[-1].isalpha() and "\\" in joined[-12:].rsplit(" ", 1)[-1]:
+            joined += " "
+        joined += part
+    return joined
+
+
+# -- MathML ---------------------------------------------------------------------------------------------------
+
+_ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;"})
+
+
+def mathml(tree: Layout) -> str:
+    """Write a layout as MathML Core, without the surrounding `math` element."""
+    return _MATHML[tree[0]](tree)
+
+
+def escaped(word: str) -> str:
+    """Make a text safe inside HTML."""
+    return word.translate(_ESCAPES)
+
+
+def _mathml_name(name: str) -> str:
+    stem, _, rest = name.partition("_")
+    if not stem or not rest:
+        return f"<mi>{escaped(name)}</mi>"
+    return f"<msub><mi>{escaped(stem)}</mi><mi>{escaped(rest)}</mi></msub>"
+
+
+def _mathml_sub(tree: Layout) -> str:
+    base = mathml(tree[1])
+    if "<msub>" in base:
+        base = f"<mrow><mo>(</mo>{base}<mo>)</mo></mrow>"
+    return f"<msub>{base}{_mathml_one(tree[2])}</msub>"
+
+
+def _mathml_bar(tree: Layout) -> str:
+    name = str(tree[1][1])
+    stem, _, rest = name.partition("_")
+    over = f'<mover accent="true"><mi>{escaped(stem)}</mi><mo stretchy="{"true" if len(stem) > 1 else "false"}">¯</mo></mover>'
+    return f"<msub>{over}<mi>{escaped(rest)}</mi></msub>" if rest else over
+
+
+def _mathml_one(tree: Layout) -> str:
+    """Give exactly one element, as scripts and fractions need it."""
+    inside = mathml(tree)
+    return f"<mrow>{inside}</mrow>" if tree[0] in ("row", "sum", "fence") else inside
+
+
+def _mathml_sum(tree: Layout) -> str:
+    sign = f"<mo>{'∑' if tree[1] == 'Σ' else tree[1]}</mo>" if tree[1] == "Σ" else f"<mi>{tree[1]}</mi>"
+    return f"<munder>{sign}{_mathml_one(tree[2])}</munder>"
+
+
+_MATHML: dict[str, Callable[[Layout], str]] = {
+    "id": lambda tree: _mathml_name(tree[1]),
+    "num": lambda tree: f"<mn>{tree[1]}</mn>",
+    "fn": lambda tree: '<mi mathvariant="normal">⊤</mi>' if tree == TRANSPOSE else f'<mi mathvariant="normal">{"𝟏" if tree[1] == "1" else tree[1]}</mi>',
+    "op": lambda tree: f"<mo>{escaped(tree[1])}</mo>",
+    "sign": lambda tree: f"<mo>{escaped(tree[1])}</mo>",
+    "space": lambda tree: '<mspace width="0.17em"></mspace>',
+    "bar": _mathml_bar,
+    "row": lambda tree: "".join(mathml(part) for part in tree[1]),
+    "fence": lambda tree: f"<mrow><mo>{tree[1]}</mo>{mathml(tree[2])}<mo>{tree[3]}</mo></mrow>",
+    "sub": _mathml_sub,
+    "sup": lambda tree: f"<msup>{_mathml_one(tree[1])}{_mathml_one(tree[2])}</msup>",
+    "frac": lambda tree: f"<mfrac>{_mathml_one(tree[1])}{_mathml_one(tree[2])}</mfrac>",
+    "sqrt": lambda tree: f"<msqrt>{mathml(tree[1])}</msqrt>",
+    "sum": _mathml_sum,
+}
+
+# -- ASCII ----------------------------------------------------------------------------------------------------
+
+
+def ascii_text(tree: Layout) -> str:
+    """Write a layout in ASCII: a cotangent `S̄` is `dS`, `Q̄ = 1/√d · S̄ K` becomes `dQ = 1/sqrt(d) * dS K`."""
+    return in_ascii(text(_unbarred(tree)))
+
+
+def _unbarred(tree: Layout) -> Layout:
+    if tree[0] == "bar":
+        return ("id", f"d{text(tree[1])}")
+    return tuple(
+        tuple(_unbarred(each) for each in part) if isinstance(part, tuple) and part and isinstance(part[0], tuple)
+        else _unbarred(part) if isinstance(part, tuple) else part
+        for part in tree
+    )  # fmt: skip
+
+
+_ASCII = str.maketrans({
+    "Σ": "sum", "⊙": "*", "⊘": "/", "·": "*", "−": "-", "≤": "<=", "≠": "!=", "ᵀ": "^T", "π": "pi", "×": "x",
+    "²": "^2", "³": "^3", "⁴": "^4", "¹": "1", "⁻": "^-", "√": "sqrt", "′": "'", "∧": "and",
+})  # fmt: skip
+
+
+def in_ascii(line: str) -> str:
+    """Write the signs of a line of text in ASCII."""
+    return line.translate(_ASCII)

@@ -1,0 +1,158 @@
+"""Proofs for all sizes: the derived lines against the definitions, by the product rule alone.
+
+For every line `x̄ = ...` the statement is: for arbitrary tangents ẋ and arbitrary cotangents of the consumers,
+`Σ x̄ ẋ = Σ_consumers Σ ȳ ẏ`, where ẏ is the change of y's *definition* when x changes by ẋ (forward mode). Both sides are written
+out over opaque atoms (`exp(S_ij)`, `1/Z_i`), summed indices are renamed to a canonical form, and the two sums of terms are
+compared. Nothing depends on a length, so what holds, holds for every one. The lines compose by the chain rule.
+
+The adjoint lines come from `pulling.py` and `tidying.py`; the tangents are made here, by other code. Both use the table of derivatives
+of scalar functions, which SymPy proves in the tests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from tinyattn.errors import GraphError
+from tinyattn.symbolic.canonical import Heads, collected
+from tinyattn.symbolic.pulling import slopes, winners
+from tinyattn.symbolic.terms import Expr, Factor, Head, Index, Quantity, Term, fresh, opened, settled, times
+from tinyattn.symbolic.tidying import one_hot_summed, without_softmax
+
+TOO_MANY_TERMS = 20_000
+
+
+def tangent(heads: Heads, expr: Expr, moves: Mapping[Quantity, Quantity]) -> Expr:
+    """Differentiate a formula in the direction in which some quantities move: the product rule, nothing else."""
+    result: list[Term] = []
+    for term in expr:
+        for place, (head, at, power) in enumerate(term.factors):
+            if not head.varies:
+                continue
+            change = _factor_tangent(heads, head, at, moves)
+            if not change:
+                continue
+            rest = Term(term.coef, term.factors[:place] + term.factors[place + 1 :], term.dummies, term.sizes)
+            if power != 1:
+                rest = times(rest, Term(power, ((head, at, power - 1),)))
+            result.extend([times(rest, part) for part in change])
+    return tuple(result)
+
+
+def _factor_tangent(heads: Heads, head: Head, at: tuple[Index, ...], moves: Mapping[Quantity, Quantity]) -> Expr:
+    if head.kind == "ref":
+        moved = moves.get(head.data)
+        return (Term(factors=((heads.of(moved), at, 1),)),) if moved is not None else ()
+    if head.kind == "sum":
+        return tangent(heads, opened(head, at), moves)
+    if head.kind == "fn":
+        parts: list[Term] = []
+        for which, slope in slopes(heads, head, at):
+            inside = tangent(heads, opened(head, at, which), moves)
+            parts.extend([times(left, fresh(right, {})) for left in slope for right in inside])
+        return tuple(parts)
+    if head.kind in ("max", "min"):
+        return tuple([
+            times(share, change) for body, share in winners(heads, head, at) for change in tangent(heads, body, moves)
+        ])  # fmt: skip
+    if head.kind == "softmax":
+        return tangent(heads, (without_softmax(heads, head, at),), moves)
+    return ()
+
+
+class Expander:
+    """Writes formulas out: parentheses multiplied out, folded values replaced by what they stand for.
+
+    Parameters
+    ----------
+    heads : Heads
+        The heads of the derivation.
+    meanings : mapping of Quantity to (indices, formula)
+        Quantities to be replaced.
+    """
+
+    def __init__(self, heads: Heads, meanings: Mapping[Quantity, tuple[tuple[Index, ...], Expr]]) -> None:
+        self.heads, self.meanings = heads, meanings
+
+    def expand(self, expr: Expr) -> list[Term]:
+        """Give the terms of a formula, none with a parenthesis to a positive whole power."""
+        done: list[Term] = []
+        waiting = list(reversed(expr))
+        while waiting:
+            term = waiting.pop()
+            if term.coef == 0:
+                continue
+            split = self._split(term)
+            if split is None:
+                done.append(one_hot_summed(settled(term)))
+            else:
+                waiting.extend(split)
+            if len(done) + len(waiting) > TOO_MANY_TERMS:
+                raise GraphError("the proof of the whole derivation has too many terms; prove it node by node.")
+        return done
+
+    def _split(self, term: Term) -> list[Term] | None:
+        for place, (head, at, power) in enumerate(term.factors):
+            inside: Expr | None = None
+            steps = 1
+            if head.kind == "sum" and power > 0 and power == int(power):
+                inside = opened(head, at)
+            elif head.kind == "softmax":
+                inside, steps = (without_softmax(self.heads, head, at),), int(power)
+            elif head.kind == "ref" and head.data in self.meanings:
+                inside, steps = self._meaning(head.data, at), 1 if power > 0 else int(power)
+            if inside is None:
+                continue
+            rest = Term(term.coef, term.factors[:place] + term.factors[place + 1 :], term.dummies, term.sizes)
+            if steps < 0 or len(inside) != 1:
+                if steps < 0:
+                    rest = times(rest, _to_power(self.heads, inside, power))
+                    return [rest]
+                steps = 1
+            left = power - steps
+            if left:
+                rest = times(rest, Term(factors=((head, at, left),)))
+            result = rest
+            if len(inside) == 1:
+                for _ in range(steps):
+                    result = times(result, fresh(inside[0], {}))
+                return [result]
+            return [times(rest, part) for part in inside]
+        return None
+
+    def _meaning(self, quantity: Quantity, at: tuple[Index, ...]) -> Expr:
+        out, expr = self.meanings[quantity]
+        names = dict(zip(out, at, strict=True))
+        return tuple([fresh(term, names) for term in expr])
+
+
+def _to_power(heads: Heads, expr: Expr, power: int | object) -> Term:
+    from tinyattn.symbolic.reading import raised
+
+    return raised(heads, expr, power)  # type: ignore[arg-type]
+
+
+def difference(left: Iterable[Term], right: Iterable[Term], labels: Mapping[Index, int]) -> dict[object, object]:
+    """Give what remains of left minus right when like terms are added up: nothing, if they are equal."""
+    minus = tuple([Term(-term.coef, term.factors, term.dummies, term.sizes) for term in right])
+    return dict(collected((*left, *minus), labels))
+
+
+def mentioned(expr: Expr) -> set[Quantity]:
+    """Give the values that a formula depends on."""
+    found: set[Quantity] = set()
+    waiting = [head for term in expr for head, _, _ in term.factors]
+    while waiting:
+        head = waiting.pop()
+        if head.kind == "ref":
+            found.add(head.data)
+        else:
+            waiting.extend(inside for inner in head.inners for term in inner for inside, _, _ in term.factors)
+    return found
+
+
+def summed(expr: Expr, factors: tuple[Factor, ...], over: tuple[Index, ...]) -> Expr:
+    """Multiply a formula by factors and sum it over indices."""
+    return tuple([
+        times(term, Term(factors=factors, dummies=over)) if factors or over else term for term in expr
+    ])  # fmt: skip

@@ -1,0 +1,141 @@
+"""What both notations share: letters for indices, names for lengths, coefficients, names of tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+
+from tinyattn.symbolic.layout import Layout, row
+from tinyattn.symbolic.terms import Exact, Index, Quantity, Term
+
+ROW_LETTERS = "ijlpqrstuv"
+WIDTH_LETTERS = "abcefoxyz"
+HEAD_LETTERS = "gw"
+
+
+class Letters:
+    """Names of size classes, and the letter that an index of each class takes by preference.
+
+    Parameters
+    ----------
+    names : mapping of int to str
+        The name of every size class: n, m, d, ...
+    widths, heads : sets of int
+        Classes that occur as last axes, and those that number heads.
+    """
+
+    def __init__(self, names: Mapping[int, str], widths: set[int], heads: set[int]) -> None:
+        self.names, self.widths, self.heads = names, widths, heads
+        self.base: dict[int, str] = {}
+        for cls in names:
+            pool = self._pool(cls)
+            taken = set(self.base.values())
+            self.base[cls] = next((letter for letter in pool if letter not in taken), pool[0] + "'")
+        self.bases = set(self.base.values())
+
+    def _pool(self, cls: int) -> str:
+        return HEAD_LETTERS if cls in self.heads else WIDTH_LETTERS if cls in self.widths else ROW_LETTERS
+
+    def line(self) -> LineLetters:
+        """Start a line, in which every index gets a letter of its own."""
+        return LineLetters(self)
+
+
+class LineLetters:
+    """The letters of one line."""
+
+    __slots__ = ("given", "letters", "solved", "taken")
+
+    def __init__(self, letters: Letters) -> None:
+        self.letters = letters
+        self.given: dict[Index, str] = {}
+        self.taken: set[str] = set()
+        self.solved: dict[Index, Layout] = {}
+
+    def __getitem__(self, index: Index) -> str:
+        letter = self.given.get(index)
+        if letter is None:
+            letter = self.given[index] = self._choose(index.cls)
+            self.taken.add(letter)
+        return letter
+
+    def _choose(self, cls: int) -> str:
+        base = self.letters.base.get(cls, "i")
+        if base not in self.taken:
+            return base
+        for letter in self.letters._pool(cls):
+            if letter not in self.taken and letter not in self.letters.bases:
+                return letter
+        while base in self.taken:
+            base += "'"
+        return base
+
+    def below(self, at: tuple[Index, ...]) -> Layout:
+        """Write indices as a subscript."""
+        if not self.solved:
+            return ("id", "".join([self[index] for index in at]))
+        parts: list[Layout] = []
+        for index in at:
+            if parts and (index in self.solved or parts[-1][0] != "id"):
+                parts.append(("sign", ","))
+            parts.append(self.solved.get(index) or ("id", self[index]))
+        return row(*parts)
+
+    def copy(self) -> LineLetters:
+        """Give letters that start from these, for a part of the line that may be dropped again."""
+        other = LineLetters(self.letters)
+        other.given, other.taken, other.solved = dict(self.given), set(self.taken), dict(self.solved)
+        return other
+
+
+def quantity_name(quantity: Quantity) -> Layout:
+    """Write the name of a tensor; a cotangent has a bar, one of second order two."""
+    name: Layout = ("id", quantity.name)
+    if quantity.kind == "adjoint":
+        return ("bar", name)
+    if quantity.kind == "tangent":
+        return ("id", quantity.name + "'")
+    return name
+
+
+def number(value: Exact) -> Layout:
+    """Write an exact number without its sign."""
+    value = abs(value)
+    if isinstance(value, int) or value.denominator == 1:
+        return ("num", str(int(value)))
+    if value.denominator in (10, 100, 1000, 5, 20, 50, 25, 8, 40, 125, 200, 250, 500, 10000, 100000):
+        decimal = f"{float(value):.10g}"
+        if len(decimal) <= 6 and Fraction(decimal) == value:
+            return ("num", decimal)
+    return ("frac", ("num", str(value.numerator)), ("num", str(value.denominator)))
+
+
+def coefficient(term: Term, names: Mapping[int, str]) -> Layout | None:
+    """Write the number and the powers of lengths in front of a term, without sign; None for 1."""
+    coef = abs(term.coef)
+    decimal = number(coef)
+    above: list[Layout] = []
+    below: list[Layout] = []
+    if decimal[0] == "num":
+        if coef != 1:
+            above.append(decimal)
+    else:
+        if Fraction(coef).numerator != 1:
+            above.append(("num", str(Fraction(coef).numerator)))
+        below.append(("num", str(Fraction(coef).denominator)))
+    for cls, power in term.sizes:
+        (above if power > 0 else below).append(_length(names.get(cls, "?"), abs(power)))
+    if not above and not below:
+        return None
+    if not below:
+        return row(*above)
+    return ("frac", row(*above) if above else ("num", "1"), row(*below))
+
+
+def _length(name: str, power: Exact) -> Layout:
+    base: Layout = ("id", name)
+    if power == 1:
+        return base
+    if power == Fraction(1, 2):
+        return ("sqrt", base)
+    return ("sup", base, ("num", str(power)))
