@@ -18,10 +18,12 @@ from tinyattn.errors import ArgumentError, ArgumentTypeError, DTypeError, GraphE
 from tinyattn.mode import mode, switched
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
+    from collections.abc import Iterator
 
+    from tinyattn.ops import Op
     from tinyattn.tensor import Tensor
 
+ndarray = np.ndarray
 _by_creation = attrgetter("order")
 Observer = Callable[["Tensor", int, Any], None]
 
@@ -84,45 +86,77 @@ def propagate(
         Cotangents by tensor; a target that the outputs do not depend on is missing.
     """
     nodes = reachable(outputs)
-    kept = None if targets is None else set(targets)
-    if kept is not None:
+    kept = set(targets) if targets is not None else set()
+    on_the_way: set[Tensor] | None = None
+    if targets is not None:
         nodes = _on_the_way(nodes, kept)
-    on_the_way = set(nodes) if kept is not None else None
+        on_the_way = set(nodes)
     cotangents: dict[Tensor, Any] = {}
     for output, seed in zip(outputs, seeds, strict=True):
-        _accumulate(cotangents, output, seed)
+        cotangents[output] = cotangents[output] + seed if output in cotangents else seed
+    simple = on_the_way is None and not create_graph and observe is None
+    take = cotangents.pop
     for node in nodes:
         op = node.op
-        if op is None or node not in cotangents:
+        if op is None:
             continue
-        g = cotangents[node] if kept is not None and node in kept else cotangents.pop(node)
+        g = take(node, None)
+        if g is None:
+            continue
+        if node.notes is not None or kept:
+            if node in kept or node._grad is not None:
+                cotangents[node] = g
         inputs = node.inputs
-        wanted = [x.requires_grad if on_the_way is None else x in on_the_way for x in inputs]
-        if create_graph:
-            contributions = _pull_recorded(node, g, wanted)
+        if simple and op.plain == 2:  # the two commonest cases without a loop: half the time of a backward pass
+            a, b = inputs
+            x, z = a._value, b._value
+            left, right = op.vjps  # type: ignore[misc]
+            if a.requires_grad:
+                c = left(g, node._value, x, z)
+                if c.__class__ is not x.__class__ or (c.__class__ is ndarray and (c.shape != x.shape or c.dtype is not x.dtype)):
+                    _check_contract(node, 0, c, x)
+                cotangents[a] = cotangents[a] + c if a in cotangents else c
+            if b.requires_grad:
+                c = right(g, node._value, x, z)
+                if c.__class__ is not z.__class__ or (c.__class__ is ndarray and (c.shape != z.shape or c.dtype is not z.dtype)):
+                    _check_contract(node, 1, c, z)
+                cotangents[b] = cotangents[b] + c if b in cotangents else c
+        elif simple and op.plain == 1:
+            a = inputs[0]
+            x = a._value
+            c = op.vjps[0](g, node._value, x, *node.params)
+            if c.__class__ is not x.__class__ or (c.__class__ is ndarray and (c.shape != x.shape or c.dtype is not x.dtype)):
+                _check_contract(node, 0, c, x)
+            cotangents[a] = cotangents[a] + c if a in cotangents else c
         else:
-            contributions = op.pull(g, node._value, node.saved, [x._value for x in inputs], node.params, wanted)
-        slot = -1
-        for x, want, contribution in zip(inputs, wanted, contributions, strict=True):
-            slot += 1
-            if not want or contribution is None:
-                continue
-            value = x._value
-            try:
-                if contribution.shape != value.shape or contribution.dtype != value.dtype:
-                    raise _wrong_rule(node, slot, contribution)
-            except AttributeError:
-                raise _wrong_rule(node, slot, contribution) from None
-            if observe is not None:
-                observe(node, slot, contribution)
-            before = cotangents.get(x)
-            cotangents[x] = contribution if before is None else before + contribution
+            for slot, c in enumerate(_contributions(op, node, g, inputs, on_the_way, create_graph)):
+                if c is not None:
+                    a = inputs[slot]
+                    _check_contract(node, slot, c, a._value)
+                    if observe is not None:
+                        observe(node, slot, c)
+                    cotangents[a] = cotangents[a] + c if a in cotangents else c
     return cotangents
 
 
-def _accumulate(cotangents: dict[Tensor, Any], x: Tensor, contribution: Any) -> None:
-    before = cotangents.get(x)
-    cotangents[x] = contribution if before is None else before + contribution
+def _contributions(op: Op, node: Tensor, g: Any, inputs: tuple[Tensor, ...], on_the_way: set[Tensor] | None, create_graph: bool) -> Any:
+    """The vector-Jacobian product for each input of a node, None where none is wanted."""
+    wanted = [x.requires_grad if on_the_way is None else x in on_the_way for x in inputs]
+    if create_graph:
+        made = _pull_recorded(node, g, wanted)
+    else:
+        made = op.pull(g, node._value, node.saved, [x._value for x in inputs], node.params, wanted)
+    return [contribution if want else None for want, contribution in zip(wanted, made, strict=True)]
+
+
+def _check_contract(node: Tensor, slot: int, contribution: Any, value: Any) -> None:
+    """A cotangent has the shape and the dtype of what it belongs to, whatever the rule."""
+    try:
+        if contribution.shape == value.shape and contribution.dtype == value.dtype:
+            return
+    except AttributeError:
+        pass
+    raise _wrong_rule(node, slot, contribution)
 
 
 def _on_the_way(nodes: list[Tensor], targets: set[Tensor]) -> list[Tensor]:
@@ -202,7 +236,7 @@ def seed_for(output: Tensor, seed: Any, name: str) -> Any:
                     " for all derivatives ta.jacobian(f, x).",
                 )
             )
-        return np.ones(output.shape, output.dtype)[()] if output.shape == () else np.ones(output.shape, output.dtype)
+        return output.dtype.type(1) if output.shape == () else np.ones(output.shape, output.dtype)
     array = np.array(values_of(seed))
     if array.shape != output.shape:
         raise ShapeError(message(f"{name}: the seed has shape {array.shape}; {describe(output)} needs one of its own shape.", "It weights each number of the result."))
@@ -213,24 +247,15 @@ def seed_for(output: Tensor, seed: Any, name: str) -> Any:
 
 def backward(output: Tensor, seed: Any = None) -> None:
     """Add the gradient of ``output`` to ``.grad`` of every leaf it depends on; see `Tensor.backward`."""
-    from tinyattn.tensor import RETAIN
-
     start = seed_for(output, seed, "backward")
-    retained = [node for node in reachable([output]) if node.op is not None and node._grad is not None]
-    totals: dict[Tensor, Any] = {}
-
-    def watch(node: Tensor, slot: int, contribution: Any) -> None:
-        x = node.inputs[slot]
-        if x.op is not None and x._grad is not None:
-            _accumulate(totals, x, contribution)
-
-    found = propagate([output], [start], observe=watch if retained else None)
-    for leaf, g in found.items():
-        if leaf.op is None:
-            leaf._grad = np.array(g) if leaf._grad is None else np.add(leaf._grad, g)
-    for node in retained:
-        total = start if node is output else totals.get(node)
-        node._grad = np.array(total) if total is not None else RETAIN
+    found = propagate([output], [start])
+    for x, g in found.items():
+        if x.op is not None:
+            x._grad = np.array(g)  # asked for by retain_grad; results never carry sums over
+        elif x._grad is None:
+            x._grad = np.array(g)
+        else:
+            x._grad = np.add(x._grad, g)
 
 
 def explain_missing_grad(x: Tensor) -> None:
@@ -327,11 +352,10 @@ def gradients_of(output: Tensor, wrt: Sequence[Tensor], seed: Any = None, create
 def _traced(args: tuple[Any, ...], argnums: tuple[int, ...]) -> tuple[list[Any], list[Tensor], bool]:
     """Arguments with fresh tensors in the places to differentiate, and whether an outer gradient watches them.
 
-    A tensor that already requires a gradient is passed through a copy op: the inner gradient stops at the
+    A tensor that already requires a gradient is multiplied by 1: the inner gradient stops at the
     copy, the outer one goes on, and the two cannot be confused.
     """
-    from tinyattn.ops import elementwise
-    from tinyattn.tensor import Tensor, apply, as_array, tensor
+    from tinyattn.tensor import Tensor, as_array, tensor
 
     values, fresh, nested = list(args), [], False
     for n in argnums:
@@ -339,7 +363,7 @@ def _traced(args: tuple[Any, ...], argnums: tuple[int, ...]) -> tuple[list[Any],
             raise ArgumentError(f"argument {n} is to be differentiated, but only {len(args)} were given.")
         x = args[n]
         if isinstance(x, Tensor) and x.requires_grad and mode.recording:
-            values[n], nested = apply(elementwise.add, (x, tensor(np.zeros((), x.dtype)))), True
+            values[n], nested = x * 1, True
         else:
             array = as_array(x)
             values[n] = tensor(array if array.dtype.kind == "f" else array.astype(float), requires_grad=True)

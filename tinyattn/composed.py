@@ -16,24 +16,38 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tinyattn import functions as ta
-from tinyattn.errors import ArgumentError, ArgumentTypeError, ShapeError, message
+from tinyattn.errors import (
+    ArgumentError,
+    ArgumentTypeError,
+    AxisError,
+    DTypeError,
+    IndexRangeError,
+    ShapeError,
+    message,
+)
 from tinyattn.functions import Axis, TensorLike, axis_tuple, boolean, in_range, one_axis, operand, whole_array, whole_number
 from tinyattn.ops import elementwise
-from tinyattn.places import ENGINE, outside_package, place_of
+from tinyattn.places import ENGINE, find_place, outside_package
 from tinyattn.tensor import Tensor, apply, describe
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 def named_by_caller(function: F) -> F:
-    """Let the result carry the caller's line and variable, as the result of a single op does."""
+    """Let the result carry the caller's line and variable, as the result of a single op does; an error too."""
+    name = function.__name__
 
     @functools.wraps(function)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
-        result = function(*args, **kwargs)
+        try:
+            result = function(*args, **kwargs)
+        except (ShapeError, AxisError, DTypeError, ArgumentError, ArgumentTypeError, IndexRangeError) as error:
+            if not name.startswith("_") and not str(error).startswith((f"{name}(", f"{name}:")):
+                error.args = (f"{name}: {error}",)
+            raise
         if isinstance(result, Tensor) and result.op is not None and result.site is not None:
             frame = sys._getframe(1)
-            while place_of[frame.f_code.co_filename] is ENGINE and frame.f_back is not None:
+            while find_place(frame.f_code.co_filename) is ENGINE and frame.f_back is not None:
                 frame = frame.f_back
             result.code, result.lasti = frame.f_code, frame.f_lasti
             site = outside_package(frame)

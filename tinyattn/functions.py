@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, DTypeLike
 from tinyattn.errors import ArgumentError, ArgumentTypeError, AxisError, IndexRangeError, ShapeError, TinyattnError, message
 from tinyattn.ops import elementwise, fused, indexing, linear, reductions
 from tinyattn.ops import shape as shapes
-from tinyattn.tensor import Tensor, apply, as_array, binary, constant, describe, values_of
+from tinyattn.tensor import Tensor, apply, as_array, binary, constant, describe, unary, values_of
 
 TensorLike = Tensor | ArrayLike
 Axis = SupportsIndex | Sequence[SupportsIndex] | None
@@ -33,10 +33,6 @@ def operand(x: Any, name: str) -> Tensor:
         raise type(error)(f"{name}: {error}") from None
 
 
-def _one(op: Any, x: TensorLike) -> Tensor:
-    return apply(op, (x if isinstance(x, Tensor) else operand(x, op.name),))
-
-
 def _two(op: Any, a: TensorLike, b: TensorLike) -> Tensor:
     if isinstance(a, Tensor) or isinstance(b, Tensor):
         return binary(op, a, b)
@@ -45,6 +41,8 @@ def _two(op: Any, a: TensorLike, b: TensorLike) -> Tensor:
 
 def whole_number(value: Any, name: str, what: str) -> int:
     """A whole number, or words: 1.0 and True are not meant here."""
+    if type(value) is int:
+        return value
     if isinstance(value, (bool, np.bool_)) or not hasattr(value, "__index__"):
         raise ArgumentTypeError(message(f"{name}: {what}={value!r} is a {type(value).__name__}.", "It counts axes or sizes, so it must be a whole number."))
     return operator.index(value)
@@ -119,7 +117,7 @@ def negative(x: TensorLike) -> Tensor:
     >>> negative([1.0, -2.0])
     tensor([-1.,  2.], shape=(2,))
     """
-    return _one(elementwise.negative, x)
+    return unary(elementwise.negative, x)
 
 
 def power(a: TensorLike, b: TensorLike) -> Tensor:
@@ -139,7 +137,7 @@ def abs(x: TensorLike) -> Tensor:
     >>> abs([-1.5, 2.0])
     tensor([1.5, 2. ], shape=(2,))
     """
-    return _one(elementwise.absolute, x)
+    return unary(elementwise.absolute, x)
 
 
 def exp(x: TensorLike) -> Tensor:
@@ -148,7 +146,7 @@ def exp(x: TensorLike) -> Tensor:
     >>> exp([0.0])
     tensor([1.], shape=(1,))
     """
-    return _one(elementwise.exp, x)
+    return unary(elementwise.exp, x)
 
 
 def log(x: TensorLike) -> Tensor:
@@ -157,7 +155,7 @@ def log(x: TensorLike) -> Tensor:
     >>> log([1.0])
     tensor([0.], shape=(1,))
     """
-    return _one(elementwise.log, x)
+    return unary(elementwise.log, x)
 
 
 def sqrt(x: TensorLike) -> Tensor:
@@ -166,7 +164,7 @@ def sqrt(x: TensorLike) -> Tensor:
     >>> sqrt([9.0])
     tensor([3.], shape=(1,))
     """
-    return _one(elementwise.sqrt, x)
+    return unary(elementwise.sqrt, x)
 
 
 def sin(x: TensorLike) -> Tensor:
@@ -175,7 +173,7 @@ def sin(x: TensorLike) -> Tensor:
     >>> sin([0.0])
     tensor([0.], shape=(1,))
     """
-    return _one(elementwise.sin, x)
+    return unary(elementwise.sin, x)
 
 
 def cos(x: TensorLike) -> Tensor:
@@ -184,7 +182,7 @@ def cos(x: TensorLike) -> Tensor:
     >>> cos([0.0])
     tensor([1.], shape=(1,))
     """
-    return _one(elementwise.cos, x)
+    return unary(elementwise.cos, x)
 
 
 def tanh(x: TensorLike) -> Tensor:
@@ -193,7 +191,7 @@ def tanh(x: TensorLike) -> Tensor:
     >>> tanh([0.0])
     tensor([0.], shape=(1,))
     """
-    return _one(elementwise.tanh, x)
+    return unary(elementwise.tanh, x)
 
 
 def sigmoid(x: TensorLike) -> Tensor:
@@ -202,7 +200,7 @@ def sigmoid(x: TensorLike) -> Tensor:
     >>> sigmoid([0.0])
     tensor([0.5], shape=(1,))
     """
-    return _one(elementwise.sigmoid, x)
+    return unary(elementwise.sigmoid, x)
 
 
 def erf(x: TensorLike) -> Tensor:
@@ -211,7 +209,7 @@ def erf(x: TensorLike) -> Tensor:
     >>> erf([0.0])
     tensor([0.], shape=(1,))
     """
-    return _one(elementwise.erf, x)
+    return unary(elementwise.erf, x)
 
 
 def relu(x: TensorLike) -> Tensor:
@@ -220,7 +218,7 @@ def relu(x: TensorLike) -> Tensor:
     >>> relu([-1.0, 2.0])
     tensor([0., 2.], shape=(2,))
     """
-    return _one(elementwise.relu, x)
+    return unary(elementwise.relu, x)
 
 
 def maximum(a: TensorLike, b: TensorLike) -> Tensor:
@@ -312,7 +310,7 @@ def astype(x: TensorLike, dtype: DTypeLike) -> Tensor:
 
 def _reduce(op: Any, x: TensorLike, axis: Axis, keepdims: bool) -> Tensor:
     tensor = x if isinstance(x, Tensor) else operand(x, op.name)
-    if not isinstance(keepdims, (bool, np.bool_)):
+    if keepdims is not False and not isinstance(keepdims, (bool, np.bool_)):
         raise ArgumentTypeError(f"{op.name}: keepdims={keepdims!r} must be True or False.")
     return apply(op, (tensor,), (axis_tuple(axis, tensor, op.name), bool(keepdims)))
 
@@ -450,7 +448,8 @@ def matrix_transpose(x: TensorLike) -> Tensor:
     tensor = operand(x, "matrix_transpose")
     if tensor.ndim < 2:
         raise AxisError(message(f"matrix_transpose({describe(tensor)}): a matrix has two axes.", "", "For a row of a vector write x[None, :], for a column x[:, None]."))
-    order = (*range(tensor.ndim - 2), tensor.ndim - 1, tensor.ndim - 2)
+    ndim = tensor.ndim
+    order = (1, 0) if ndim == 2 else (*range(ndim - 2), ndim - 1, ndim - 2)
     return apply(shapes.transpose, (tensor,), (order,))
 
 
@@ -775,10 +774,14 @@ _NEAREST = {
 }  # fmt: skip
 
 
-def no_such_method(name: str) -> str:
-    """Words for an attribute that a tensor does not have, with the nearest thing that it has."""
-    nearest = _NEAREST.get(name) or _NEAREST.get(name.rstrip("_"))
-    return f"a tensor has no {name!r}" + (f"; use {nearest} instead." if nearest else ".")
+class Missing:
+    """A method of other libraries that a tensor does not have: asking for it names the nearest one that it has."""
+
+    def __init__(self, name: str, nearest: str) -> None:
+        self.name, self.nearest = name, nearest
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        raise AttributeError(f"a tensor has no {self.name!r}; use {self.nearest} instead.")
 
 
 METHODS: dict[str, Callable[..., Any]] = {
@@ -798,4 +801,6 @@ def add_methods(functions: dict[str, Callable[..., Any]]) -> None:
 
 
 add_methods(METHODS)
+for _name, _nearest in _NEAREST.items():
+    setattr(Tensor, _name, Missing(_name, _nearest))
 __all__ = ["METHODS", "as_array"]

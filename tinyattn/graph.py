@@ -120,7 +120,7 @@ class Graph:
     def of(
         y: Tensor | Sequence[Tensor],
         *,
-        names: Mapping[str, Tensor] | None = None,
+        names: Mapping[str, Tensor] | Sequence[tuple[str, Tensor]] | None = None,
         variables: Mapping[str, Any] | None = None,
         gradients: bool = False,
     ) -> Graph:
@@ -130,8 +130,8 @@ class Graph:
         ----------
         y : Tensor or sequence of Tensor
             The results.
-        names : mapping from str to Tensor, optional
-            Names that win over all others.
+        names : mapping from str to Tensor, or sequence of pairs, optional
+            Names that win over all others; pairs may give two tensors the same name.
         variables : mapping, optional
             Where to look for variables that hold a tensor of the graph; the caller's by default.
         gradients : bool
@@ -143,7 +143,7 @@ class Graph:
         tensors = _everything_behind(outputs)
         number = {id(x): i for i, x in enumerate(tensors)}
         seen = variables if variables is not None else caller_variables(sys._getframe(1))
-        given = {id(x): name for name, x in (names or {}).items()}
+        given = {id(x): name for name, x in (names.items() if isinstance(names, Mapping) else names or ())}
         titles = _titles(tensors, given, naming.variable_names(dict(seen)))
         nodes = tuple(_node(i, x, number, titles[i]) for i, x in enumerate(tensors))
         contributions = _run_backward(outputs, nodes, number) if gradients else ()
@@ -208,7 +208,7 @@ def _title(x: Tensor, given: dict[int, str], variables: dict[int, str]) -> tuple
         value = np.asarray(x.data)
         return (f"{value[()]:g}" if value.ndim == 0 and value.dtype.kind != "b" else "constant"), False
     stored = naming.stored_target(x.code, x.lasti)
-    if stored:
+    if stored and not (x.op is not None and x.op.hidden):
         return stored, True
     return (x.op.name if x.op is not None else "input"), False
 

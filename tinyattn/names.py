@@ -34,7 +34,7 @@ def _targets(code: Any) -> dict[int, str]:
     for before, after in zip(instructions, instructions[1:], strict=False):
         if after.opname in _STORES:
             target = after.argval[0] if isinstance(after.argval, tuple) else after.argval
-            if isinstance(target, str):
+            if isinstance(target, str) and target.isidentifier():  # not pytest's own "@py_assert1"
                 found.update(dict.fromkeys(range(before.offset, after.offset, 2), target))
     return found
 
@@ -44,14 +44,16 @@ def stored_target(code: Any, lasti: int) -> str | None:
     return None if code is None else _targets(code).get(lasti)
 
 
+@functools.lru_cache(maxsize=4096)
+def _lines(code: Any) -> list[int]:
+    """The source line of each instruction, two bytes apart."""
+    return [start or code.co_firstlineno for start, *_ in code.co_positions()]
+
+
 def line_of(code: Any, lasti: int) -> tuple[str, int, str]:
     """File, line and function of an instruction."""
-    line = None
-    for index, (start, *_) in enumerate(code.co_positions()):
-        if index * 2 == lasti:
-            line = start
-            break
-    return code.co_filename, line or code.co_firstlineno, code.co_name
+    lines = _lines(code)
+    return code.co_filename, lines[lasti // 2] if 0 <= lasti // 2 < len(lines) else code.co_firstlineno, code.co_name
 
 
 def source_place(x: Tensor) -> tuple[str, int, str] | None:
@@ -73,7 +75,7 @@ def variable_names(variables: dict[str, Any]) -> dict[int, str]:
 
     found: dict[int, str] = {}
     for name in sorted(variables, key=lambda n: (n.startswith("_"), n)):
-        if isinstance(variables[name], Tensor) and not name.startswith("__"):
+        if isinstance(variables[name], Tensor) and name.isidentifier() and not name.startswith("__"):
             found.setdefault(id(variables[name]), name)
     return found
 

@@ -16,7 +16,7 @@ import numpy as np
 from tinyattn import composed, functions
 from tinyattn.errors import ArgumentTypeError, GradientLost, message
 from tinyattn.mode import mode
-from tinyattn.places import OUTSIDE, place_of
+from tinyattn.places import OUTSIDE, find_place
 from tinyattn.tensor import Tensor, describe, values_of
 
 _PLAIN_UFUNCS = {
@@ -156,7 +156,7 @@ _READERS = ("numpy.testing", "numpy._core.arrayprint", "numpy.lib._npyio", "matp
 def _gradient_would_be_lost() -> bool:
     """False when whoever asks only reads, such as assert_allclose or a plot."""
     frame = sys._getframe(2)
-    while frame is not None and place_of[frame.f_code.co_filename] is not OUTSIDE:
+    while frame is not None and find_place(frame.f_code.co_filename) is not OUTSIDE:
         frame = frame.f_back  # type: ignore[assignment]
     for _ in range(6):
         if frame is None:
@@ -170,6 +170,6 @@ def _gradient_would_be_lost() -> bool:
 def _depth_outside() -> int:
     """How many frames up the line is that should be blamed in a warning."""
     depth, frame = 1, sys._getframe(1)
-    while frame.f_back is not None and place_of[frame.f_code.co_filename] is not OUTSIDE:
+    while frame.f_back is not None and find_place(frame.f_code.co_filename) is not OUTSIDE:
         depth, frame = depth + 1, frame.f_back
     return depth

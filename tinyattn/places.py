@@ -16,33 +16,36 @@ _VIZ = os.path.join(os.path.dirname(_HERE), "viz")
 _ENGINE_FILES = {"tensor.py", "functions.py", "numpy_protocol.py", "autodiff.py", "mode.py", "names.py"}
 
 
-class _Places(dict[str, str]):
-    """Filename to place, found out once for each file."""
-
-    def __missing__(self, filename: str) -> str:
-        folder, base = os.path.split(filename)
-        if (folder == _HERE and base in _ENGINE_FILES) or folder == os.path.join(_HERE, "ops") or base == "contextlib.py":
-            place = ENGINE
-        elif folder.startswith(_HERE) and "tutorials" not in folder or folder.startswith(_VIZ):
-            place = PACKAGE
-        else:
-            place = OUTSIDE
-        self[filename] = place
-        return place
+place_of: dict[str, str] = {}
+"""Filename to place, for the files met so far: a plain dict, because every recorded operation reads it."""
 
 
-place_of = _Places()
+def find_place(filename: str) -> str:
+    """The place of a file, found out once."""
+    place = place_of.get(filename)
+    if place is None:
+        place = place_of[filename] = _decide(filename)
+    return place
+
+
+def _decide(filename: str) -> str:
+    folder, base = os.path.split(filename)
+    if (folder == _HERE and base in _ENGINE_FILES) or folder == os.path.join(_HERE, "ops") or base == "contextlib.py":
+        return ENGINE
+    if (folder.startswith(_HERE) and "tutorials" not in folder) or folder.startswith(_VIZ):
+        return PACKAGE
+    return OUTSIDE
 
 
 def outside_package(frame: Any) -> tuple[Any, int] | None:
     """The code object and offset of the innermost caller that does not belong to the package."""
-    while frame is not None and place_of[frame.f_code.co_filename] is not OUTSIDE:
+    while frame is not None and find_place(frame.f_code.co_filename) is not OUTSIDE:
         frame = frame.f_back
     return None if frame is None else (frame.f_code, frame.f_lasti)
 
 
 def caller_variables(frame: Any) -> dict[str, Any]:
     """The variables that the innermost caller outside the package can see."""
-    while frame is not None and place_of[frame.f_code.co_filename] is not OUTSIDE:
+    while frame is not None and find_place(frame.f_code.co_filename) is not OUTSIDE:
         frame = frame.f_back
     return {} if frame is None else {**frame.f_globals, **frame.f_locals}

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tinyattn import ops
-from tinyattn.errors import ArgumentError, ArgumentTypeError, DTypeError, GraphError, ShapeError, message
-from tinyattn.mode import mode
+from tinyattn.errors import ArgumentError, ArgumentTypeError, DTypeError, GraphError, ShapeError, TinyattnError, message
+from tinyattn.mode import mode, switches
 from tinyattn.ops import elementwise, indexing, linear, reductions, shape
-from tinyattn.places import ENGINE, PACKAGE, outside_package, place_of
+from tinyattn.places import ENGINE, PACKAGE, find_place, outside_package, place_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,9 +27,42 @@ if TYPE_CHECKING:
 
     Operand = "Tensor | ArrayLike"
 
+ndarray = np.ndarray
 _number = itertools.count(1).__next__
 _new = object.__new__
 _frame = sys._getframe
+
+
+class Notes:
+    """What few tensors carry: a name, a gradient, a scope, a line outside the package, arrays kept for a rule.
+
+    It is made when the first of these is set, so that the other tensors of a long graph do not pay for it.
+    """
+
+    __slots__ = ("grad", "name", "saved", "scope", "site")
+
+    def __init__(self) -> None:
+        self.grad = self.name = self.saved = self.site = None
+        self.scope: tuple[str, ...] = ()
+
+
+class Noted:
+    """An attribute of a tensor that is kept in its `Notes`."""
+
+    def __init__(self, slot: str, default: Any = None) -> None:
+        self.slot, self.default = slot, default
+
+    def __get__(self, x: Any, owner: Any = None) -> Any:
+        if x is None:
+            return self
+        return self.default if x.notes is None else getattr(x.notes, self.slot)
+
+    def __set__(self, x: Any, value: Any) -> None:
+        if x.notes is None:
+            if value is self.default:
+                return
+            x.notes = Notes()
+        setattr(x.notes, self.slot, value)
 
 
 class Tensor:
@@ -58,24 +91,23 @@ class Tensor:
     array([2., 4.])
     """
 
-    __slots__ = (
-        "__weakref__", "_grad", "_value", "code", "given_name", "inputs", "lasti", "op", "order", "params",
-        "requires_grad", "saved", "scope", "site",
-    )  # fmt: skip
+    __slots__ = ("__weakref__", "_value", "code", "inputs", "lasti", "notes", "op", "order", "params", "requires_grad")
 
-    _grad: Any  # None, the gradient, or RETAIN on a result whose gradient shall be kept
     _value: Any  # ndarray, or a NumPy scalar for 0-d: a fifth of the cost of a 0-d array
     op: ops.Op | None
     inputs: tuple[Tensor, ...]
     params: tuple[Any, ...]
-    saved: Any  # what a fused forward keeps for its rule
     order: int  # creation number; `assign` renews it, which is how a stale graph is noticed
     requires_grad: bool
     code: Any  # where the name is: code object and instruction offset, never a frame
     lasti: int
-    site: tuple[Any, int] | None  # the line outside the package, where that is another place
-    scope: tuple[str, ...]
-    given_name: str | None
+    notes: Notes | None
+
+    given_name = Noted("name")
+    scope = Noted("scope", ())
+    site = Noted("site")  # code object and offset of the line outside the package, where that is another place
+    saved = Noted("saved")  # what a fused forward keeps for its rule
+    _grad = Noted("grad")  # None, the gradient, or RETAIN on a result whose gradient shall be kept
 
     # -- looking ----------------------------------------------------------------------------------------
 
@@ -301,13 +333,13 @@ class Tensor:
         return binary(elementwise.power, base, self)
 
     def __neg__(self) -> Tensor:
-        return apply(elementwise.negative, (self,))
+        return unary(elementwise.negative, self)
 
     def __pos__(self) -> Tensor:
         return self
 
     def __abs__(self) -> Tensor:
-        return apply(elementwise.absolute, (self,))
+        return unary(elementwise.absolute, self)
 
     def __getitem__(self, key: Any) -> Tensor:
         return functions.index(self, key)
@@ -406,15 +438,11 @@ class Tensor:
             )
         return tensor, (np.asarray(self._value), self.requires_grad, None, self.given_name)
 
-    # The methods below spell functions of `tinyattn.functions` as NumPy and PyTorch do.
-    def __dir__(self) -> list[str]:
-        return [*super().__dir__(), *functions.METHODS]
+    # Methods such as t.sum() are functions of `tinyattn.functions`, set from its table.  A real __getattr__ would
+    # double the cost of every attribute, so only the type checker is shown one.
+    if TYPE_CHECKING:
 
-    def __getattr__(self, name: str) -> Any:
-        function = functions.METHODS.get(name)
-        if function is None:
-            raise AttributeError(functions.no_such_method(name))
-        return function.__get__(self)
+        def __getattr__(self, name: str) -> Any: ...
 
 
 class Constant(Tensor):
@@ -500,16 +528,15 @@ def _scalar_or_array(array: np.ndarray) -> Any:
 def _leaf(cls: type[Tensor], value: Any, requires_grad: bool) -> Tensor:
     leaf = _new(cls)
     leaf._value, leaf.requires_grad = value, requires_grad
-    leaf.op, leaf.inputs, leaf.params, leaf.saved, leaf._grad = None, (), (), None, None
-    leaf.order, leaf.code, leaf.lasti, leaf.site = _number(), None, -1, None
-    leaf.scope, leaf.given_name = (), None
+    leaf.op, leaf.inputs, leaf.params, leaf.notes = None, (), (), None
+    leaf.order, leaf.code, leaf.lasti = _number(), None, -1
     return leaf
 
 
 _constants: dict[tuple[Any, Any, Any], np.ndarray] = {}
 
 
-def constant(value: Any, like: Any = None) -> Tensor:
+def constant(value: Any, like: Any = None, name: str = "") -> Tensor:
     """A number or array inside an expression as a tensor; a Python number takes the dtype of ``like``."""
     kind = type(value)
     if kind is float or kind is int or kind is bool:
@@ -523,7 +550,10 @@ def constant(value: Any, like: Any = None) -> Tensor:
             if value != 0 and len(_constants) < 1000:  # 0.0 and -0.0 are equal keys, but not equal numbers
                 _constants[key] = array
         return _leaf(Constant, array, False)
-    return _leaf(Constant, _scalar_or_array(np.array(as_array(value))), False)
+    try:
+        return _leaf(Constant, _scalar_or_array(np.array(as_array(value))), False)
+    except TinyattnError as error:
+        raise type(error)(f"{name}: {error}" if name else str(error)) from None
 
 
 def as_tensors(operands: Any) -> tuple[Tensor, ...]:
@@ -541,73 +571,117 @@ def values_of(x: Any) -> Any:
 
 def binary(op: ops.Op, a: Any, b: Any) -> Tensor:
     """Apply an operator between a tensor and something that may be a number or an array."""
-    if not isinstance(a, Tensor):
-        a = constant(a, b._value.dtype)
-    elif not isinstance(b, Tensor):
-        b = constant(b, a._value.dtype)
-    return apply(op, (a, b))
+    if a.__class__ is not Tensor or b.__class__ is not Tensor:
+        if not isinstance(a, Tensor):
+            a = constant(a, b._value.dtype, op.name)
+        elif not isinstance(b, Tensor):
+            b = constant(b, a._value.dtype, op.name)
+    left, right = a._value, b._value
+    if (left.__class__ is ndarray or left.__class__ is not right.__class__) and left.dtype is not right.dtype:
+        return apply(op, (a, b))
+    try:
+        value = op.forward(left, right)
+    except Exception as error:
+        raise explained(op, (a, b), (), error) from None
+    return _recorded(op, (a, b), (), value, None, a.requires_grad or b.requires_grad)
+
+
+def unary(op: ops.Op, x: Any) -> Tensor:
+    """Apply an op of one input and no parameters: `apply` without what it needs for the other cases."""
+    if x.__class__ is not Tensor and not isinstance(x, Tensor):
+        x = constant(x, name=op.name)
+    try:
+        value = op.forward(x._value)
+    except Exception as error:
+        raise explained(op, (x,), (), error) from None
+    return _recorded(op, (x,), (), value, None, x.requires_grad)
 
 
 def apply(op: ops.Op, inputs: tuple[Tensor, ...], params: tuple[Any, ...] = ()) -> Tensor:
     """Run one operation and note on the result how it came about.
 
-    This is the one place through which every computation goes.
+    Parameters
+    ----------
+    op : Op
+        A record of the rule book, or one of your own.
+    inputs : tuple of Tensor
+        What can be differentiated; tensors of several dtypes are brought to the common one by recorded casts.
+    params : tuple
+        The op's parameters, in the order of ``op.param_names``.
     """
-    arrays = [x._value for x in inputs]
-    dtype = arrays[0].dtype
-    requires = False
+    if len(inputs) > 1:
+        dtype = inputs[0]._value.dtype
+        if any([x._value.dtype is not dtype for x in inputs]):
+            inputs = _one_dtype(inputs)
+    requires, saved = False, None
     for x in inputs:
         if x.requires_grad:
-            requires = True
-        if x._value.dtype is not dtype:
-            inputs = _one_dtype(inputs)
-            arrays = [x._value for x in inputs]
+            requires = op.differentiable
             break
-    saved = None
     try:
-        value = op.forward(*arrays, *params)
+        if len(inputs) == 1:
+            value = op.forward(inputs[0]._value, *params)
+        else:
+            value = op.forward(*[x._value for x in inputs], *params)
         if op.saves:
             value, saved = value
     except Exception as error:
         raise explained(op, inputs, params, error) from None
+    return _recorded(op, inputs, params, value, saved, requires)
+
+
+def _recorded(op: ops.Op, inputs: tuple[Tensor, ...], params: tuple[Any, ...], value: Any, saved: Any, requires: bool) -> Tensor:
+    """A result with the note of how it came about: this is the one place where the graph grows."""
     node = _new(Tensor)
-    node._value, node.op, node.inputs, node.params, node.saved = value, op, inputs, params, saved
-    node.requires_grad, node._grad, node.given_name, node.order = requires, None, None, _number()
-    node.scope, node.site = (), None
-    if mode.special:
-        return _apply_specially(node)
-    _note_place(node, _frame(2))
+    node._value = value
+    node.op = op
+    node.inputs = inputs
+    node.params = params
+    node.requires_grad = requires
+    node.notes = None
+    node.order = _number()
+    if saved is not None:
+        node.saved = saved
+    if switches.set:
+        return _recorded_specially(node, _frame(2))
+    # Note where in the learner's code this is: code object and offset, which cost next to nothing to keep.
+    frame = _frame(3)
+    try:
+        while (place := place_of[frame.f_code.co_filename]) is ENGINE:
+            frame = frame.f_back
+    except (KeyError, AttributeError):  # a file met for the first time, or no caller in Python
+        _note_place(node, _frame(2))
+        return node
+    node.code, node.lasti = frame.f_code, frame.f_lasti
+    if place is PACKAGE:
+        node.site = outside_package(frame)
     return node
 
 
 def _note_place(node: Tensor, frame: Any) -> None:
-    """Note where in the learner's code this is: the code object and the offset, which cost no memory to keep."""
-    code = frame.f_code
-    place = place_of[code.co_filename]
-    while place is ENGINE:
+    """Note the innermost line outside the engine, and beside it the one outside the package if that is another."""
+    while frame is not None and find_place(frame.f_code.co_filename) is ENGINE:
         frame = frame.f_back
-        if frame is None:
-            node.code, node.lasti, node.site = None, -1, None
-            return
-        code = frame.f_code
-        place = place_of[code.co_filename]
-    node.code, node.lasti = code, frame.f_lasti
-    if place is PACKAGE:
+    if frame is None:
+        node.code, node.lasti = None, -1
+        return
+    node.code, node.lasti = frame.f_code, frame.f_lasti
+    if find_place(frame.f_code.co_filename) is PACKAGE:
         node.site = outside_package(frame)
 
 
-def _apply_specially(node: Tensor) -> Tensor:
+def _recorded_specially(node: Tensor, frame: Any) -> Tensor:
     """What is rarer than a plain recorded operation: no_grad, scopes, detect_nan, rules being recorded."""
-    assert node.op is not None
-    if mode.watch is not None:
-        mode.watch(node)
-    if not mode.recording:
-        node.op, node.inputs, node.params, node.saved, node.requires_grad = None, (), (), None, False
-    node.scope = mode.scope
     if mode.rule_of is not None:  # the nodes of a recorded rule stand where the op stands that it belongs to
         node.code, node.lasti, node.site = None, -1, mode.rule_of
     else:
-        _note_place(node, _frame(3))
+        _note_place(node, frame)
+    node.scope = mode.scope
+    if mode.watch is not None:
+        mode.watch(node)
+    if not mode.recording:
+        node.op, node.inputs, node.params, node.requires_grad = None, (), (), False
+        node.saved = None
     return node
 
 

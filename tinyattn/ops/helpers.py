@@ -6,6 +6,7 @@ exact numbers.  They choose among NumPy's spellings in one place, because small 
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -35,6 +36,32 @@ def spread(g: Any, shape: tuple[int, ...]) -> Any:
         out[...] = g
         return out
     return np.broadcast_to(g, shape)
+
+
+@functools.cache
+def _ones(size: int, dtype: Any) -> Any:
+    ones = np.ones((size, size), dtype)
+    ones.flags.writeable = False
+    return ones
+
+
+def sums_along(x: Any, axis: int) -> Any:
+    """Sums along an axis, in a shape that broadcasts against ``x``.
+
+    For the rows of a small matrix it is a product with a matrix of ones: that costs a third of a reduction, and
+    the result is already spread over the row.
+    """
+    if x.__class__ is np.ndarray:
+        if x.ndim == 2 and (axis == 1 or axis == -1) and x.shape[1] <= 32 and x.dtype.kind == "f":
+            return x.dot(_ones(x.shape[1], x.dtype))
+        return np.add.reduce(x, axis=axis, keepdims=True)
+    return x.sum(axis=axis, keepdims=True)
+
+
+@functools.cache
+def inverse_order(axes: tuple[int, ...]) -> tuple[int, ...]:
+    """The order of axes that undoes a transposition."""
+    return tuple(axes.index(axis) for axis in range(len(axes)))
 
 
 def with_axes(g: Any, axes: tuple[int, ...], ndim: int) -> Any:

@@ -6,6 +6,7 @@ and sum over the index that is missing.  For a that leaves ``sum_k g[i,k] b[j,k]
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,8 @@ from tinyattn.ops.record import Call, Op, register
 
 
 def _left_rule(g: Any, y: Any, a: Any, b: Any) -> Any:
+    if a.ndim == 2 == b.ndim:
+        return matrix_product(g, b.T)
     if len(b.shape) == 1:  # a matrix times a vector: every row of a meets the same b
         return sum_to(np.expand_dims(g, -1) * b, a.shape)
     if len(a.shape) == 1:
@@ -23,6 +26,8 @@ def _left_rule(g: Any, y: Any, a: Any, b: Any) -> Any:
 
 
 def _right_rule(g: Any, y: Any, a: Any, b: Any) -> Any:
+    if a.ndim == 2 == b.ndim:
+        return matrix_product(a.T, g)
     if len(a.shape) == 1 == len(b.shape):
         return a * g
     if len(a.shape) == 1:
@@ -30,7 +35,8 @@ def _right_rule(g: Any, y: Any, a: Any, b: Any) -> Any:
     if len(b.shape) == 1:
         return sum_to((a * np.expand_dims(g, -1)), b.shape)
     if len(b.shape) == 2 and len(a.shape) > 2:  # one matrix for the whole batch: fold the batch into the rows
-        return matrix_product(swap(a.reshape((-1, a.shape[-1]))), g.reshape((-1, g.shape[-1])))
+        rows = math.prod(a.shape[:-1])
+        return matrix_product(swap(a.reshape((rows, a.shape[-1]))), g.reshape((rows, g.shape[-1])))
     return sum_to(matrix_product(swap(a), g), b.shape)
 
 

@@ -74,8 +74,8 @@ class Op:
     """
 
     __slots__ = (
-        "composed", "definition", "explain", "extras", "forward", "hidden", "input_names", "kinks", "name",
-        "param_names", "sample", "saves", "variadic", "vjps",
+        "composed", "definition", "differentiable", "explain", "extras", "forward", "hidden", "input_names", "kinks", "name",
+        "param_names", "plain", "sample", "saves", "variadic", "vjps",
     )  # fmt: skip
 
     def __init__(
@@ -100,6 +100,10 @@ class Op:
         self.sample, self.kinks, self.explain, self.composed = sample, kinks, explain, composed
         self.variadic, self.saves, self.hidden, self.extras = variadic, saves, hidden, extras
         self.input_names, self.param_names = inputs, params
+        self.differentiable = vjps != (None,)
+        # 1 or 2 for the backward loop's short ways: one rule for each input, and no parameters when there are two.
+        single = isinstance(vjps, tuple) and None not in vjps and not variadic and not saves
+        self.plain = len(inputs) if single and (len(inputs) == 1 or not params) else 0
 
     def __repr__(self) -> str:
         return f"Op({self.name})"

@@ -52,10 +52,14 @@ def _restore(g: Any, x: Any, axis: tuple[int, ...], keepdims: bool) -> Any:
 
 
 def _sum(x: Any, axis: tuple[int, ...], keepdims: bool) -> Any:
+    if len(axis) == x.ndim and not keepdims:
+        return np.add.reduce(x, axis=None)
     return np.add.reduce(x, axis=axis, keepdims=keepdims)
 
 
 def _sum_rule(g: Any, y: Any, x: Any, axis: tuple[int, ...], keepdims: bool) -> Any:
+    if g.ndim == 0:
+        return spread(g, x.shape)
     return spread(_restore(g, x, axis, keepdims), x.shape)
 
 

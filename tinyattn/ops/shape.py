@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tinyattn.ops.helpers import letters, sum_to
+from tinyattn.ops.helpers import inverse_order, letters, sum_to
 from tinyattn.ops.record import Call, Op, register
 
 
@@ -88,7 +88,7 @@ transpose = register(
     Op(
         "transpose",
         lambda x, axes: x.transpose(axes),
-        (lambda g, y, x, axes: g.transpose(tuple(axes.index(axis) for axis in range(len(axes)))),),
+        (lambda g, y, x, axes: g.transpose(inverse_order(axes)),),
         _transpose_definition,
         params=("axes",),
         sample=lambda rng: [
