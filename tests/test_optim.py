@@ -1,0 +1,145 @@
+"""Optimisers: by hand, against PyTorch, and what they refuse."""
+
+from __future__ import annotations
+
+import math
+import os
+import signal
+
+import numpy as np
+import pytest
+
+import tinyattn as ta
+from tinyattn.optim import SGD, Adam, Optimiser
+
+
+def leaf(*numbers: float) -> ta.Tensor:
+    return ta.tensor(list(numbers), requires_grad=True)
+
+
+def step(optimiser: Optimiser, w: ta.Tensor, gradient: list[float]) -> list[float]:
+    w.grad = gradient
+    optimiser.step()
+    return w.tolist()
+
+
+def test_sgd_by_hand() -> None:
+    w = leaf(1.0, 2.0)
+    assert step(SGD([w], lr=0.5), w, [2.0, -4.0]) == [0.0, 4.0]
+
+
+def test_momentum_by_hand() -> None:
+    w = leaf(0.0)
+    optimiser = SGD([w], lr=1.0, momentum=0.5)
+    assert step(optimiser, w, [1.0]) == [-1.0]  # u = 1
+    assert step(optimiser, w, [1.0]) == [-2.5]  # u = 0.5 + 1
+    assert step(optimiser, w, [0.0]) == [-3.25]  # u = 0.75
+
+
+def test_adam_by_hand() -> None:
+    w = leaf(1.0)
+    optimiser = Adam([w], lr=0.1, betas=(0.5, 0.75), eps=1e-8)
+    # m = 0.5 * 2 = 1, s = 0.25 * 4 = 1; corrected: m / 0.5 = 2, s / 0.25 = 4; step 0.1 * 2 / 2
+    assert step(optimiser, w, [2.0]) == pytest.approx([0.9], abs=1e-8)
+    # m = 0.5 + 0.5 * 0 = 0.5, s = 0.75; corrected: m / 0.75 = 2/3, s / (1 - 0.75^2) = 0.75 / 0.4375
+    second = 0.1 * (2 / 3) / math.sqrt(0.75 / 0.4375)
+    assert step(optimiser, w, [0.0]) == pytest.approx([0.9 - second], abs=1e-8)
+
+
+def test_a_parameter_without_gradient_stays_and_its_adam_clock_too() -> None:
+    w, still = leaf(1.0), leaf(5.0)
+    optimiser = Adam([w, still], lr=0.1)
+    for _ in range(3):
+        step(optimiser, w, [1.0])
+    assert still.tolist() == [5.0]
+    assert step(optimiser, still, [1.0]) == pytest.approx([4.9])
+
+
+def test_an_array_taken_before_a_step_does_not_change() -> None:
+    w = leaf(1.0)
+    optimiser, before = SGD([w], lr=1.0), w.data
+    step(optimiser, w, [1.0])
+    between = w.data
+    step(optimiser, w, [1.0])
+    assert (before[0], between[0], w.data[0]) == (1.0, 0.0, -1.0)
+
+
+def test_a_graph_from_before_a_step_refuses_to_run_backward() -> None:
+    w = leaf(1.0)
+    loss, optimiser = ta.sum(w * w), SGD([w], lr=1.0)
+    loss.backward()
+    optimiser.step()
+    with pytest.raises(ta.GraphError, match="assigned"):
+        loss.backward()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("kind", [SGD, Adam])
+def test_the_dtype_stays(kind: type[Optimiser], dtype: type) -> None:
+    w = ta.tensor(np.ones((2, 2)), requires_grad=True, dtype=dtype)
+    scalar = ta.tensor(1.0, requires_grad=True, dtype=dtype)
+    ta.sum(w * scalar).backward()
+    kind([w, scalar], lr=0.1).step()
+    assert w.dtype == dtype and scalar.dtype == dtype and scalar.shape == ()
+
+
+@pytest.mark.parametrize(("make", "words"), [
+    (lambda: SGD(ta.nn.Linear(1, 1, rng=0), lr=1.0), r"SGD\(model.parameters\(\)"),
+    (lambda: SGD(leaf(1.0), lr=1.0), "Write a list"),
+    (lambda: SGD([], lr=1.0), "no parameter"),
+    (lambda: SGD([ta.tensor([1.0])], lr=1.0), "requires_grad=True"),
+    (lambda: SGD([leaf(1.0) * 2], lr=1.0), "leaf"),
+    (lambda: SGD([np.ones(1)], lr=1.0), "ndarray"),
+    (lambda: SGD([leaf(1.0)], lr=-1.0), "lr=-1.0"),
+    (lambda: SGD([leaf(1.0)], lr=math.nan), "lr=nan"),
+    (lambda: SGD([leaf(1.0)], lr=1.0, momentum=1.0), "momentum=1.0"),
+    (lambda: Adam([leaf(1.0)], betas=(0.9, 1.5)), r"betas\[1\]=1.5"),
+    (lambda: SGD([leaf(1.0)], lr=1.0).step(), "Call loss.backward"),
+])
+def test_what_cannot_be_is_refused_in_words(make, words: str) -> None:
+    with pytest.raises(ta.TinyattnError, match=words):
+        make()
+
+
+def test_the_same_parameter_twice_moves_once() -> None:
+    w = leaf(1.0)
+    assert step(SGD([w, w], lr=1.0), w, [1.0]) == [0.0]
+
+
+def test_ctrl_c_waits_until_the_step_is_complete() -> None:
+    class Impatient(SGD):
+        def _move(self, place: int, old, gradient, new) -> None:
+            super()._move(place, old, gradient, new)
+            if place == 0:
+                os.kill(os.getpid(), signal.SIGINT)
+
+    one, two = leaf(1.0), leaf(1.0)
+    one.grad, two.grad = [1.0], [1.0]
+    with pytest.raises(KeyboardInterrupt):
+        Impatient([one, two], lr=1.0).step()
+    assert one.tolist() == two.tolist() == [0.0]
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("options", [
+    ("SGD", {"lr": 0.1}),
+    ("SGD", {"lr": 0.03, "momentum": 0.9}),
+    ("Adam", {"lr": 0.01}),
+    ("Adam", {"lr": 0.1, "betas": (0.8, 0.95), "eps": 1e-6}),
+])
+def test_fifty_steps_agree_with_pytorch(options, rng: np.random.Generator) -> None:
+    torch = pytest.importorskip("torch")
+    name, settings = options
+    start, data = rng.normal(size=(3, 4)), rng.normal(size=(5, 3))
+    ours, theirs = ta.tensor(start, requires_grad=True), torch.tensor(start, requires_grad=True)
+    one, other = getattr(ta.optim, name)([ours], **settings), getattr(torch.optim, name)([theirs], **settings)
+    for _ in range(50):
+        for optimiser, loss in (
+            (one, ta.mean(ta.tanh(data @ ours) ** 2)),
+            (other, (torch.tanh(torch.tensor(data) @ theirs) ** 2).mean()),
+        ):
+            optimiser.zero_grad()
+            loss.backward()
+            optimiser.step()
+    np.testing.assert_allclose(ours.data, theirs.detach().numpy(), rtol=0, atol=1e-12)

@@ -1,0 +1,43 @@
+"""Layers: parts of models with parameters, written in public tensor operations.
+
+>>> import tinyattn as ta
+>>> class Tagger(ta.nn.Module):
+...     def __init__(self):
+...         self.embedding = ta.nn.Embedding(100, 8, rng=0)
+...         self.attention = ta.nn.SelfAttention(8, rng=1)
+...         self.linear = ta.nn.Linear(8, 5, rng=2)
+...
+...     def forward(self, ids):
+...         x = self.embedding(ids)
+...         context = self.attention(x)
+...         return self.linear(x + context)
+>>> tagger = Tagger()
+>>> scores = tagger([3, 1, 4, 1])
+>>> scores.shape
+(4, 5)
+>>> tagger
+Tagger(
+  embedding: Embedding(100, 8)
+  attention: SelfAttention(d=8, d_k=8, d_v=8)
+  linear: Linear(8, 5)
+)
+"""
+
+from tinyattn.nn import init
+from tinyattn.nn.attention import AttentionSteps, SelfAttention, attention
+from tinyattn.nn.layers import Embedding, Linear
+from tinyattn.nn.module import Module
+from tinyattn.nn.positions import LearnedPosition, SinusoidalPosition, sinusoidal
+
+__all__ = [
+    "AttentionSteps",
+    "Embedding",
+    "LearnedPosition",
+    "Linear",
+    "Module",
+    "SelfAttention",
+    "SinusoidalPosition",
+    "attention",
+    "init",
+    "sinusoidal",
+]

@@ -1,0 +1,222 @@
+"""Optimisers: how parameters move along their gradients.
+
+Each fills a buffer of its own with the new numbers and hands it to `assign`, so that no recorded graph is
+ever corrupted.  Ctrl-C waits until a step is complete.  Stands on `tensor` only.
+"""
+
+from __future__ import annotations
+
+import math
+import signal
+import threading
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from tinyattn.errors import ArgumentError, ArgumentTypeError, GraphError, message
+from tinyattn.tensor import Tensor, describe
+
+__all__ = ["SGD", "Adam", "Optimiser"]
+
+
+class Optimiser:
+    """What all optimisers share: which parameters, how fast, and that a step is whole or not at all.
+
+    Parameters
+    ----------
+    parameters : iterable of Tensor
+        Leaves with gradient, such as ``model.parameters()``.
+    lr : float
+        The learning rate; may be changed between steps.
+    """
+
+    def __init__(self, parameters: Iterable[Tensor], lr: float) -> None:
+        self.parameters = _checked(parameters, type(self).__name__)
+        self.lr = _positive(lr, type(self).__name__, "lr")
+        self.steps = 0
+        self._buffers = [np.empty(p.shape, p.dtype) for p in self.parameters]
+
+    def zero_grad(self) -> None:
+        """Forget the gradients, so that the next `backward` starts from nothing."""
+        for p in self.parameters:
+            p.zero_grad()
+
+    def step(self) -> None:
+        """Move every parameter that has a gradient.
+
+        Raises
+        ------
+        GraphError
+            When no parameter has a gradient.
+        """
+        moved = [(place, p, p.grad) for place, p in enumerate(self.parameters) if p.grad is not None]
+        if not moved:
+            raise GraphError(
+                message(
+                    f"step: none of the {len(self.parameters)} parameters has a gradient.",
+                    "A step goes along the gradients, and they come from backward.",
+                    "Call loss.backward() before step(), and zero_grad() after it.",
+                )
+            )
+        with _uninterrupted():
+            self.steps += 1
+            for place, p, gradient in moved:
+                buffer = self._buffers[place]
+                self._move(place, p.data, gradient, buffer)
+                p.assign(buffer)
+
+    def _move(self, place: int, old: np.ndarray, gradient: Any, new: np.ndarray) -> None:
+        """Write the new numbers of one parameter into ``new``."""
+        raise NotImplementedError
+
+
+class SGD(Optimiser):
+    """Gradient descent: a step against the gradient, with momentum one that remembers the steps before.
+
+    With momentum the direction is ``u = momentum * u + gradient``, and the step ``W - lr * u``.
+
+    Parameters
+    ----------
+    parameters : iterable of Tensor
+    lr : float
+    momentum : float from 0 to 1, 1 excluded
+
+    Examples
+    --------
+    >>> import tinyattn as ta
+    >>> w = ta.tensor([1.0, -2.0], requires_grad=True)
+    >>> optimiser = SGD([w], lr=0.1)
+    >>> (w * w).sum().backward()
+    >>> optimiser.step()
+    >>> w.data
+    array([ 0.8, -1.6])
+    """
+
+    def __init__(self, parameters: Iterable[Tensor], lr: float, momentum: float = 0.0) -> None:
+        super().__init__(parameters, lr)
+        self.momentum = _share(momentum, "SGD", "momentum")
+        self._velocities = [np.zeros(p.shape, p.dtype) for p in self.parameters]
+
+    def _move(self, place: int, old: np.ndarray, gradient: Any, new: np.ndarray) -> None:
+        direction = gradient
+        if self.momentum:
+            direction = self._velocities[place]
+            direction *= self.momentum
+            direction += gradient
+        np.multiply(direction, self.lr, out=new)
+        np.subtract(old, new, out=new)
+
+
+class Adam(Optimiser):
+    """Steps of about the same size for every entry, whatever the size of its gradient (Kingma and Ba 2015).
+
+    A running mean m of the gradients is divided by the square root of a running mean s of their squares; both
+    start at 0 and are corrected for it.
+
+    Parameters
+    ----------
+    parameters : iterable of Tensor
+    lr : float
+    betas : pair of float from 0 to 1, 1 excluded
+        How much m and s remember.
+    eps : float
+        Keeps the division away from 0.
+
+    Examples
+    --------
+    >>> import tinyattn as ta
+    >>> w = ta.tensor([1.0, -200.0], requires_grad=True)
+    >>> optimiser = Adam([w], lr=0.1)
+    >>> (w * w).sum().backward()
+    >>> optimiser.step()
+    >>> w.data.round(6)
+    array([   0.9, -199.9])
+    """
+
+    def __init__(
+        self,
+        parameters: Iterable[Tensor],
+        lr: float = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+    ) -> None:
+        super().__init__(parameters, lr)
+        self.betas = _share(betas[0], "Adam", "betas[0]"), _share(betas[1], "Adam", "betas[1]")
+        self.eps = _positive(eps, "Adam", "eps")
+        self._means = [np.zeros(p.shape, p.dtype) for p in self.parameters]
+        self._squares = [np.zeros(p.shape, p.dtype) for p in self.parameters]
+        self._times = [0] * len(self.parameters)  # a parameter without gradient does not take part in a step
+
+    def _move(self, place: int, old: np.ndarray, gradient: Any, new: np.ndarray) -> None:
+        (beta1, beta2), m, s = self.betas, self._means[place], self._squares[place]
+        self._times[place] += 1
+        t = self._times[place]
+        m *= beta1
+        m += np.multiply(gradient, 1 - beta1, out=new)
+        s *= beta2
+        s += np.multiply(np.multiply(gradient, gradient, out=new), 1 - beta2, out=new)
+        np.sqrt(s, out=new)
+        new /= math.sqrt(1 - beta2**t)
+        new += self.eps
+        np.divide(m, new, out=new)
+        new *= self.lr / (1 - beta1**t)
+        np.subtract(old, new, out=new)
+
+
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Let Ctrl-C wait until the block is done; another thread than the main one never sees it anyway."""
+    main = threading.current_thread() is threading.main_thread()
+    before = signal.getsignal(signal.SIGINT) if main else None
+    if not callable(before):
+        yield
+        return
+    waiting: list[tuple[int, Any]] = []
+    signal.signal(signal.SIGINT, lambda number, frame: waiting.append((number, frame)))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+        if waiting:
+            before(*waiting[0])
+
+
+def _checked(parameters: Iterable[Tensor], name: str) -> list[Tensor]:
+    if callable(getattr(parameters, "parameters", None)):
+        raise ArgumentTypeError(f"{name}: a model was given.\n  Write {name}(model.parameters(), ...).")
+    if isinstance(parameters, Tensor):
+        raise ArgumentTypeError(f"{name}: one tensor was given.\n  Write a list: {name}([W], ...).")
+    found = list({id(p): p for p in parameters}.values())  # a shared one moves once
+    for p in found:
+        if not isinstance(p, Tensor) or not p.is_leaf or not p.requires_grad:
+            what = describe(p) if isinstance(p, Tensor) else type(p).__name__
+            raise ArgumentTypeError(
+                message(
+                    f"{name}: {what} cannot be learned.",
+                    "A parameter is a leaf tensor with requires_grad=True.",
+                    "Make it with ta.tensor(..., requires_grad=True).",
+                )
+            )
+    if not found:
+        raise ArgumentError(
+            message(
+                f"{name}: there is no parameter.",
+                "A model finds the parameters that are stored in its attributes.",
+                "Write self.W = ta.tensor(..., requires_grad=True) in its __init__.",
+            )
+        )
+    return found
+
+
+def _positive(value: float, name: str, what: str) -> float:
+    if not (isinstance(value, (int, float, np.number)) and 0 < value < math.inf):
+        raise ArgumentError(f"{name}: {what}={value!r} must be a number above 0.")
+    return float(value)
+
+
+def _share(value: float, name: str, what: str) -> float:
+    if not (isinstance(value, (int, float, np.number)) and 0 <= value < 1):
+        raise ArgumentError(f"{name}: {what}={value!r} must be from 0 up to, but not including, 1.")
+    return float(value)
