@@ -1,0 +1,142 @@
+"""The lessons themselves: each runs, keeps the house's form, and its two languages say the same."""
+
+from __future__ import annotations
+
+import ast
+import re
+import runpy
+import time
+from pathlib import Path
+
+import pytest
+
+from tinyattn.learn import library
+from tinyattn.learn.lesson import Cell, Lesson, fingerprint, read_lesson
+from tinyattn.learn.prose import rendered
+from tinyattn.learn.session import steps_of
+from tinyattn.terminal import display_width
+
+PATHS = library.paths()
+LESSONS = [read_lesson(path) for path in PATHS]
+LONGEST_CELL, MOST_WORDS, SECONDS, SCREENS, SCREEN = 15, 120, 10, 8, 45
+
+
+def by_name(lesson: Lesson) -> str:
+    return lesson.path.stem
+
+
+def code_cells(lesson: Lesson) -> list[Cell]:
+    return [cell for cell in lesson.cells if cell.is_code]
+
+
+@pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
+def test_a_lesson_runs_as_a_plain_script(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TINYATTN_HOME", str(tmp_path / "home"))
+    start = time.perf_counter()
+    runpy.run_path(str(path))
+    assert time.perf_counter() - start < SECONDS
+
+
+def test_there_are_lessons_and_their_numbers_differ() -> None:
+    numbers = [lesson.number for lesson in LESSONS]
+    assert "10" in numbers and len(set(numbers)) == len(numbers)
+
+
+@pytest.mark.parametrize("lesson", LESSONS, ids=by_name)
+def test_what_a_lesson_needs_comes_before_it(lesson: Lesson) -> None:
+    assert all(number < lesson.number for number in lesson.needs)
+    assert set(lesson.needs) <= {other.number for other in LESSONS}
+
+
+@pytest.mark.parametrize("lesson", LESSONS, ids=by_name)
+def test_a_code_cell_fits_the_eye(lesson: Lesson) -> None:
+    for cell in code_cells(lesson):
+        lines = [line for line in cell.code.split("\n") if line.strip()]
+        assert len(lines) <= LONGEST_CELL, f"line {cell.line}: {len(lines)} lines"
+        assert max(map(display_width, lines)) <= 92, f"line {cell.line}"
+
+
+@pytest.mark.parametrize("lesson", LESSONS, ids=by_name)
+def test_an_explanation_is_short_and_a_lesson_has_at_most_eight_screens(lesson: Lesson) -> None:
+    for cell in lesson.cells:
+        assert len(cell.text("en").split()) <= MOST_WORDS, f"line {cell.line}"
+    shown = sum(
+        rendered(cell.text("en"), 80).count("\n") + 2 if not cell.is_code else cell.code.count("\n") + 2
+        for cell in lesson.cells
+    )
+    assert shown <= SCREENS * SCREEN
+
+
+@pytest.mark.parametrize("lesson", LESSONS, ids=by_name)
+def test_a_lesson_has_its_rhythm(lesson: Lesson) -> None:
+    """It asks, lets the reader predict, checks, and ends in three lines."""
+    assert "**Question.**" in lesson.cells[0].text("en")
+    predictions = [at for at, cell in enumerate(lesson.cells) if cell.tags.get("role") == "predict"]
+    assert len(predictions) >= 2
+    assert all(lesson.cells[at + 1].is_code for at in predictions)  # and then it is seen
+    assert (
+        sum(
+            isinstance(node, ast.Assert)
+            for cell in code_cells(lesson)
+            for node in ast.walk(ast.parse(cell.code))
+        )
+        >= 8
+    )
+    last = lesson.cells[-1].text("en")
+    assert last.startswith("## Summary") and len(re.findall("^- ", last, re.MULTILINE)) == 3
+
+
+@pytest.mark.parametrize("lesson", LESSONS, ids=by_name)
+def test_no_assert_is_true_of_whatever_it_is_given(lesson: Lesson) -> None:
+    """An assert of a constant, or of a tuple, could not fail."""
+    for cell in code_cells(lesson):
+        for node in ast.walk(ast.parse(cell.code)):
+            assert not (isinstance(node, ast.Assert) and isinstance(node.test, ast.Constant | ast.Tuple))
+
+
+@pytest.mark.parametrize("lesson", [x for x in LESSONS if "zh" in x.titles], ids=by_name)
+def test_the_chinese_belongs_to_the_english_beside_it(lesson: Lesson) -> None:
+    """When this fails: read the Chinese again, mend it, then put the new fingerprint into its mark."""
+    for cell in lesson.cells:
+        if not cell.is_code:
+            assert set(cell.texts) == {"en", "zh"}, f"line {cell.line}: a language is missing"
+            wanted = fingerprint(cell.texts["en"])
+            assert cell.tags["of zh"] == wanted, f'line {cell.line}: the translation must say of="{wanted}"'
+            assert _shape(cell.texts["en"]) == _shape(cell.texts["zh"]), f"line {cell.line}"
+
+
+def _shape(text: str) -> list[str]:
+    """Headings, list items and table rows in their order."""
+    return re.findall(r"^(#+ |- |\||\d+\. )", text, re.MULTILINE)
+
+
+@pytest.mark.parametrize("lesson", [x for x in LESSONS if "zh" in x.titles], ids=by_name)
+def test_a_term_has_its_english_where_it_is_first_used_in_chinese(lesson: Lesson) -> None:
+    """From the project's list of words: each stands with its English in the same cell, the first time."""
+    terms = {
+        "查询": "query",
+        "键": "key",
+        "词元": "token",
+        "注意力": "attention",
+        "梯度": "gradient",
+        "秩": "rank",
+    }
+    for term, english in terms.items():
+        first = next(
+            (cell.text("zh") for cell in lesson.cells if not cell.is_code and term in cell.text("zh")), None
+        )
+        assert first is None or english in first, f"{term}（{english}）"
+
+
+@pytest.mark.parametrize("lesson", LESSONS, ids=by_name)
+def test_steps_hold_every_cell_once_and_are_the_same_in_both_languages(lesson: Lesson) -> None:
+    steps = steps_of(lesson, "en")
+    assert [number for step in steps for number in step] == list(range(len(lesson.cells)))
+    assert steps == steps_of(lesson, "zh") and all(steps)
+
+
+@pytest.mark.parametrize("lesson", LESSONS, ids=by_name)
+def test_pictures_of_a_lesson_have_different_names(lesson: Lesson) -> None:
+    names = [cell.tags["picture"] for cell in lesson.cells if "picture" in cell.tags]
+    assert len(set(names)) == len(names)

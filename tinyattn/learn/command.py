@@ -1,0 +1,116 @@
+"""``tinyattn learn``: list the lessons, step through one, run one through."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from tinyattn.errors import TinyattnError
+from tinyattn.learn import library
+from tinyattn.learn.lesson import Lesson
+from tinyattn.learn.progress import Progress
+from tinyattn.learn.session import Screen, Session, begin, checked_folder, steps_of
+from tinyattn.learn.words import language_of_the_locale
+from tinyattn.terminal import say, say_table
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run ``tinyattn learn`` with these words after it.
+
+    Returns
+    -------
+    int
+        0; 1 when a lesson's check failed; 2 when the words make no sense; 130 after Ctrl-C.
+    """
+    arguments = _parser().parse_args(argv)
+    screen = Screen(arguments.lang or language_of_the_locale(), arguments.ascii)
+    try:
+        return _list(screen) if arguments.lesson is None else _walk(arguments, screen)
+    except TinyattnError as error:
+        say(str(error), ascii=arguments.ascii, stream=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:  # `| head` has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="tinyattn learn", description="Lessons to step through: without a number, the list of them."
+    )
+    parser.add_argument("lesson", nargs="?", help="number or part of the name: 10, one_query")
+    parser.add_argument("--all", action="store_true", help="run it through without waiting")
+    parser.add_argument(
+        "--restart", action="store_true", help="begin at the first step, not where you stopped"
+    )
+    parser.add_argument(
+        "--lang", choices=["en", "zh"], help="language of the prose; default: from the locale"
+    )
+    parser.add_argument(
+        "--out",
+        type=Path,
+        default=Path("tinyattn-out"),
+        metavar="DIR",
+        help="folder for pictures (default: %(default)s)",
+    )
+    parser.add_argument("--ascii", action="store_true", help="show formulas and tables in ASCII")
+    return parser
+
+
+def _walk(arguments: argparse.Namespace, screen: Screen) -> int:
+    lesson = library.find(arguments.lesson)
+    progress = Progress()
+    if progress.trouble:
+        screen.alarm(progress.trouble)
+    session = Session(lesson, screen, progress, checked_folder(arguments.out))
+    session.waiting = not arguments.all
+    code = session.walk(0 if arguments.all else begin(lesson, progress, screen, arguments.restart))
+    if code == 0 and progress.done(lesson.number) and not progress.step(lesson.number, lesson.fingerprint):
+        _say_next(lesson, screen)
+    return code
+
+
+def _say_next(lesson: Lesson, screen: Screen) -> None:
+    later = [path for path in library.paths() if path.name[:2] > lesson.number]
+    if later:
+        following = library.find(later[0].stem)
+        screen.faint(screen.sayings("next", number=following.number, title=following.title(screen.lang)))
+
+
+def _list(screen: Screen) -> int:
+    progress, sayings = Progress(), screen.sayings
+    lessons = library.lessons()
+    rows = [
+        (
+            lesson.number,
+            lesson.title(screen.lang),
+            str(lesson.minutes),
+            ", ".join(lesson.needs),
+            _state(lesson, progress, screen),
+        )
+        for lesson in lessons
+    ]
+    heads = [sayings(key) for key in ("number", "title", "minutes", "needs", "progress")]
+    say_table(rows, heads, ascii=screen.ascii)
+    screen.say()
+    unfinished = [lesson for lesson in lessons if not progress.done(lesson.number)] or lessons
+    screen.faint(sayings("how", number=unfinished[0].number))
+    if progress.trouble:
+        screen.alarm(progress.trouble)
+    return 0
+
+
+def _state(lesson: Lesson, progress: Progress, screen: Screen) -> str:
+    at = progress.step(lesson.number, lesson.fingerprint)
+    state = screen.sayings("done" if progress.done(lesson.number) else "new")
+    if at:
+        state = screen.sayings("at", at=at + 1, of=len(steps_of(lesson, screen.lang)))
+    passed = sum(bool(progress.exercise(name).get("passed")) for name in lesson.exercises)
+    return state + (
+        f", {screen.sayings('exercises')} {passed}/{len(lesson.exercises)}" if lesson.exercises else ""
+    )
