@@ -14,6 +14,8 @@ _WHERE = {
     "evaluate": "entrywise",
     "output_shape": "entrywise",
     "sympy_gradients": "referee",
+    "derive": "deriving",
+    "Derivation": "deriving",
 }
 
 __all__ = sorted(_WHERE)

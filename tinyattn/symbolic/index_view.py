@@ -52,7 +52,7 @@ def _term(term: Term, letters: LineLetters) -> Layout:
     for over, group in _groups(factors, dummies):
         body = _product(group, letters)
         if over:
-            sign: Layout = ("sum", "Σ", ("id", "".join([letters[index] for index in over])))
+            sign: Layout = ("sum", "Σ", ("ix", "".join([letters[index] for index in over])))
             parts.append(row(sign, SPACE, body))
         elif body is not None:
             parts.append(body)
@@ -136,7 +136,7 @@ def base_of(head: Head, at: tuple[Index, ...], letters: LineLetters) -> Layout:
         case "ref":
             return entry(head.data, at, letters)
         case "index":
-            return letters.solved.get(at[0]) or ("id", letters[at[0]])
+            return letters.solved.get(at[0]) or ("ix", letters[at[0]])
         case "scalar":
             return ("fn", "π") if head.data[1] is None else ("id", head.data[0])
         case "sum":
@@ -144,7 +144,7 @@ def base_of(head: Head, at: tuple[Index, ...], letters: LineLetters) -> Layout:
         case "fn":
             return _function(head, at, letters)
         case "softmax":
-            over: Layout = ("id", "".join(letters[at[place]] for place in head.data))
+            over: Layout = ("ix", "".join(letters[at[place]] for place in head.data))
             return row(("sub", ("fn", "softmax"), over), fenced(sum_of(opened(head, at), letters)))
         case "cond":
             return fenced(condition(head, at, letters), "[", "]")
@@ -177,5 +177,5 @@ def _largest(head: Head, at: tuple[Index, ...], letters: LineLetters) -> Layout:
     own = tuple(Index(index.cls) for index in head.bound)
     names = dict(zip(head.params, at, strict=True)) | dict(zip(head.bound, own, strict=True))
     body = tuple(fresh(term, names) for term in head.inners[0])
-    sign: Layout = ("sum", head.kind, ("id", "".join(letters[index] for index in own)))
+    sign: Layout = ("sum", head.kind, ("ix", "".join(letters[index] for index in own)))
     return row(sign, SPACE, sum_of(body, letters))

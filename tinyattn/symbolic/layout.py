@@ -3,6 +3,7 @@
 A layout is a tuple whose first entry says what it is::
 
     ("id", "W_q")            a name             ("num", "2")             a number
+    ("ix", "ia")             indices, one letter each                   ("space",)               a thin blank
     ("bar", x)               a cotangent        ("op", "⊙")              an operator, with blanks around
     ("row", (x, y, ...))     side by side       ("fence", "(", x, ")")   in brackets
     ("sub", x, y)            y below right      ("sup", x, y)            y above right
@@ -94,6 +95,7 @@ def _text_sqrt(tree: Layout) -> str:
 
 _TEXT: dict[str, Callable[[Layout], str]] = {
     "id": lambda tree: str(tree[1]),
+    "ix": lambda tree: str(tree[1]),
     "num": lambda tree: str(tree[1]),
     "fn": lambda tree: "ᵀ" if tree == TRANSPOSE else str(tree[1]),
     "op": lambda tree: f" {tree[1]} ",
@@ -167,6 +169,7 @@ def _latex_bar(tree: Layout) -> str:
 
 _LATEX: dict[str, Callable[[Layout], str]] = {
     "id": lambda tree: latex_name(tree[1]),
+    "ix": lambda tree: str(tree[1]),
     "num": lambda tree: str(tree[1]),
     "fn": lambda tree: _LATEX_WORDS.get(tree[1]) or rf"\operatorname{{{tree[1]}}}",
     "op": _latex_op,
@@ -215,6 +218,17 @@ def _mathml_name(name: str) -> str:
     return f"<msub><mi>{escaped(stem)}</mi><mi>{escaped(rest)}</mi></msub>"
 
 
+def _letters(word: str) -> list[str]:
+    """Part indices into letters; a prime stays with its letter."""
+    found: list[str] = []
+    for letter in word:
+        if letter in "'0123456789" and found:
+            found[-1] += letter
+        else:
+            found.append(letter)
+    return found
+
+
 def _mathml_sub(tree: Layout) -> str:
     base = mathml(tree[1])
     if "<msub>" in base:
@@ -232,7 +246,7 @@ def _mathml_bar(tree: Layout) -> str:
 def _mathml_one(tree: Layout) -> str:
     """Give exactly one element, as scripts and fractions need it."""
     inside = mathml(tree)
-    return f"<mrow>{inside}</mrow>" if tree[0] in ("row", "sum", "fence") else inside
+    return f"<mrow>{inside}</mrow>" if tree[0] in ("row", "sum", "fence", "ix") else inside
 
 
 def _mathml_sum(tree: Layout) -> str:
@@ -242,6 +256,7 @@ def _mathml_sum(tree: Layout) -> str:
 
 _MATHML: dict[str, Callable[[Layout], str]] = {
     "id": lambda tree: _mathml_name(tree[1]),
+    "ix": lambda tree: "".join(f"<mi>{letter}</mi>" for letter in _letters(tree[1])),
     "num": lambda tree: f"<mn>{tree[1]}</mn>",
     "fn": lambda tree: '<mi mathvariant="normal">⊤</mi>' if tree == TRANSPOSE else f'<mi mathvariant="normal">{"𝟏" if tree[1] == "1" else tree[1]}</mi>',
     "op": lambda tree: f"<mo>{escaped(tree[1])}</mo>",
@@ -268,11 +283,11 @@ def ascii_text(tree: Layout) -> str:
 def _unbarred(tree: Layout) -> Layout:
     if tree[0] == "bar":
         return ("id", f"d{text(tree[1])}")
-    return tuple(
-        tuple(_unbarred(each) for each in part) if isinstance(part, tuple) and part and isinstance(part[0], tuple)
-        else _unbarred(part) if isinstance(part, tuple) else part
-        for part in tree
-    )  # fmt: skip
+    if tree[0] == "sqrt":
+        return row(("fn", "sqrt"), fenced(_unbarred(tree[1])))
+    if tree[0] == "row":
+        return ("row", tuple(map(_unbarred, tree[1])))
+    return tuple(_unbarred(part) if isinstance(part, tuple) else part for part in tree)
 
 
 _ASCII = str.maketrans({

@@ -69,7 +69,7 @@ def _named(quantity: Quantity, at: tuple[Index, ...], letters: LineLetters) -> t
         raise NoMatrixForm(f"{quantity.name} has {len(at)} indices")
     name = quantity_name(quantity)
     if heads:
-        name = ("sup", name, fenced(("id", "".join(letters[index] for index in heads))))
+        name = ("sup", name, fenced(("ix", "".join(letters[index] for index in heads))))
     return name, rest
 
 
@@ -104,7 +104,7 @@ def _term(term: Term, at: tuple[Index, ...], letters: LineLetters) -> Piece:
     core = _spread(pieces, at)
     front = coefficient(term, letters.letters.names)
     if heads:
-        sign: Layout = ("sum", "Σ", ("id", "".join(letters[index] for index in heads)))
+        sign: Layout = ("sum", "Σ", ("ix", "".join(letters[index] for index in heads)))
         core = Piece(((row(sign, SPACE, core.written(PRODUCT)), False),), core.at, HADAMARD)
     if front is None:
         return core
@@ -152,7 +152,8 @@ def _base(head: Head, places: tuple[Index, ...], at: tuple[Index, ...], letters:
         case "scalar":
             return _atom(("fn", "π") if head.data[1] is None else ("id", head.data[0]), ())
         case "sum":
-            return _formula(opened(head, places), _orientation(places, at, letters), letters)
+            inside = opened(head, places)
+            return _formula(inside, _natural(inside, _orientation(places, at, letters)), letters)
         case "fn" if len(head.inners) == 1:
             turned = _orientation(places, at, letters)
             return _atom(row(("fn", head.data), fenced(formula(opened(head, places), turned, letters))), turned)
@@ -203,6 +204,15 @@ def _orientation(places: tuple[Index, ...], at: tuple[Index, ...], letters: Line
     return rest
 
 
+def _natural(expr: Expr, turned: tuple[Index, ...]) -> tuple[Index, ...]:
+    """Prefer the way in which the matrices inside a parenthesis stand."""
+    for term in expr:
+        for head, at, _ in term.factors:
+            if head.kind == "ref" and len(turned) == 2 and at in (turned, turned[::-1]):
+                return at
+    return turned
+
+
 def _softmax(head: Head, places: tuple[Index, ...], letters: LineLetters) -> Piece:
     over = [places[place] for place in head.data]
     rest = [index for index in places if index not in over and index.cls not in letters.letters.heads]
@@ -222,7 +232,7 @@ def _matched(pieces: list[Piece], at: tuple[Index, ...]) -> list[Piece]:
 
 def _hadamard(group: list[Piece], at: tuple[Index, ...]) -> Piece:
     first = group[0]
-    if len(first.at) == 2 and (first.at[1] in at[:1] or first.at[0] in at[1:]) and first.at[0] is not first.at[1]:
+    if len(first.at) == 2 and first.at == at[::-1]:
         first = first.turned()
     aligned = [piece if piece.at == first.at else piece.turned() for piece in group]
     if not first.at:

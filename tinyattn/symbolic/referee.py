@@ -214,6 +214,15 @@ def _elements(graph: Any, leaves: Sequence[int], digits: int) -> dict[int, NDArr
     return {leaf: _filled(graph.nodes[leaf].shape, derivatives) for leaf in leaves}
 
 
+def derivative_elements(graph: Any, leaf: int) -> Array:
+    """Give SymPy's derivative of the written-out loss by every entry of a leaf, as an array of expressions."""
+    loss, symbols = written_out(graph, [leaf])
+    result = np.empty(graph.nodes[leaf].shape, dtype=object)
+    for place in np.ndindex(*result.shape):
+        result[place] = loss.diff(symbols[leaf][place])
+    return result
+
+
 def _chain(graph: Any, leaves: Sequence[int], digits: int) -> dict[int, NDArray[np.float64]]:
     """Add up the total derivative from the loss to the leaves, every local derivative by SymPy."""
     import mpmath

@@ -6,7 +6,7 @@ sums, which are summed away afterwards. A length is a number, or a symbol where 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import count
 from typing import Any
 
@@ -55,8 +55,12 @@ class WholeLoss:
         SymPy rewrites `Piecewise` under a `Sum` in ways that go wrong.
     """
 
-    def __init__(self, graph: Any, leaves: Sequence[int], length: Length | None = None) -> None:
+    def __init__(
+        self, graph: Any, leaves: Sequence[int], length: Length | None = None, symbols: Mapping[int, str] | None = None
+    ) -> None:
         import sympy
+
+        self.symbols = symbols or {}
 
         self.sympy = sympy
         self.graph = graph
@@ -83,7 +87,7 @@ class WholeLoss:
     def _leaf(self, node: Any, at: tuple[Any, ...]) -> Any:
         if node.index not in self.leaves and not node.shape and float(node.value) == int(node.value):
             return self.sympy.Integer(int(node.value))
-        name = f"x{node.index}"
+        name = self.symbols.get(node.index, f"x{node.index}")
         self.arrays[name] = node.value
         return self._named(node.index, name, at)
 

@@ -73,12 +73,12 @@ class LineLetters:
     def below(self, at: tuple[Index, ...]) -> Layout:
         """Write indices as a subscript."""
         if not self.solved:
-            return ("id", "".join([self[index] for index in at]))
+            return ("ix", "".join([self[index] for index in at]))
         parts: list[Layout] = []
         for index in at:
-            if parts and (index in self.solved or parts[-1][0] != "id"):
+            if parts and (index in self.solved or parts[-1][0] != "ix"):
                 parts.append(("sign", ","))
-            parts.append(self.solved.get(index) or ("id", self[index]))
+            parts.append(self.solved.get(index) or ("ix", self[index]))
         return row(*parts)
 
     def copy(self) -> LineLetters:

@@ -1,0 +1,356 @@
+"""`derive`: the gradients of a recorded computation as formulas, and everything that can be done with them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tinyattn.errors import ArgumentError, GraphError
+from tinyattn.symbolic.certificate import Certificate, prove_or_explain
+from tinyattn.symbolic.derivation import Line, Lines
+from tinyattn.symbolic.emitting import Program
+from tinyattn.symbolic.index_view import index_line
+from tinyattn.symbolic.layout import Layout, ascii_text, escaped, latex, mathml, text
+from tinyattn.symbolic.lengths import name_lengths
+from tinyattn.symbolic.matrix_view import NoMatrixForm, matrix_line
+from tinyattn.symbolic.writing import Letters, quantity_name
+
+NOTATIONS = ("matrix", "index")
+
+
+class Step:
+    """One line of a derivation, ready to be shown.
+
+    Attributes
+    ----------
+    name : str
+        The tensor; `S̄` is the gradient of the loss by S.
+    phase : {"forward", "backward"}
+    rule : str
+        Which rule gave the line: the operation, or "swap", "elementwise", "fan-out: add the contributions", ...
+    shape : str
+        The shape in symbols, `n × d`.
+    node : int
+        The node of the graph that the line belongs to.
+    absorbed : tuple of int
+        Unnamed nodes that were written into this line.
+    index, matrix : tuple
+        The layouts; `matrix` is None where the line is no matrix expression, and `why` says why.
+    """
+
+    __slots__ = ("absorbed", "index", "line", "matrix", "name", "node", "phase", "rule", "shape", "why")
+
+    def __init__(self, line: Line, letters: Letters) -> None:
+        self.line, self.phase, self.rule, self.node = line, line.phase, line.rule, line.node
+        self.absorbed = line.absorbed
+        self.name = text(quantity_name(line.quantity))
+        self.shape = " × ".join(_axis(axis, letters) for axis in line.quantity.axes) or "one number"
+        self.index: Layout = index_line(line.quantity, line.out, line.expr, letters.line())
+        self.why = ""
+        self.matrix: Layout | None = None
+        try:
+            self.matrix = matrix_line(line.quantity, line.out, line.expr, letters.line())
+        except NoMatrixForm as reason:
+            self.why = str(reason)
+
+    def layout(self, notation: str) -> Layout:
+        """Give the layout in a notation; index notation where there is no matrix form."""
+        return self.matrix if notation == "matrix" and self.matrix is not None else self.index
+
+    def __str__(self) -> str:
+        return text(self.layout("matrix"))
+
+
+def _axis(axis: tuple[int, ...], letters: Letters) -> str:
+    return "·".join(letters.names.get(cls, "?") for cls in axis) or "1"
+
+
+class Derivation:
+    """The forward and backward pass of a recorded computation as formulas.
+
+    Attributes
+    ----------
+    steps : tuple of Step
+        One for each line, forward then backward.
+    graph : Graph
+        The record that it was read from.
+
+    Examples
+    --------
+    >>> import tinyattn as ta
+    >>> x, W = ta.tensor([[1.0, 2.0]], name="x"), ta.tensor([[3.0], [4.0]], requires_grad=True, name="W")
+    >>> print(ta.derive(((x @ W) ** 2).sum(), wrt=[W]).gradient(W))
+    W̄ = xᵀ T̄1
+    """
+
+    def __init__(self, graph: Any, wrt: Sequence[int], dims: Mapping[str, str] | None = None) -> None:
+        self.graph = graph
+        self.lines = Lines(graph, wrt)
+        self._by_tensor: dict[int, int] = {}
+        self.lines.names = self._length_names(dims or {})
+        self.letters = self._letters()
+        self._steps: tuple[Step, ...] | None = None
+
+    # -- names of lengths and indices -------------------------------------------------------------------------
+
+    def _length_names(self, dims: Mapping[str, str]) -> dict[int, str]:
+        axes, nodes = self.lines.axes, self.graph.nodes
+        given: dict[int, str] = {}
+        for tensor, words in dims.items():
+            index = self._index_of(tensor)
+            parts = words.split()
+            atoms = self.lines.quantities[index].classes
+            if len(parts) != len(atoms):
+                raise ArgumentError(f"dims: {tensor} has {len(atoms)} axes with a length of their own, not {len(parts)} ({words!r}).")
+            given.update(zip(atoms, parts, strict=True))
+        leaves = [index for index in axes.nodes if nodes[index].op is None]
+        order = sorted(leaves, key=lambda index: (len(nodes[index].shape) < 2, nodes[index].name[:1] in "wW", index))
+        rest = [index for index in axes.nodes if nodes[index].op is not None]
+        arrays = list(axes.array_axes.values())
+        return name_lengths(axes.lengths, [*(axes.nodes[index] for index in (*order, *rest)), *arrays], given)
+
+    def _letters(self) -> Letters:
+        quantities = self.lines.quantities.values()
+        heads = {cls for quantity in quantities for axis in quantity.axes for cls in axis[:-1]}
+        for quantity in quantities:
+            rest = [cls for cls in quantity.classes if cls not in heads]
+            heads.update(rest[: max(0, len(rest) - 2)])
+        rows = {cls for cls, name in self.lines.names.items() if name[0] in "nmltsrpbTL"}
+        return Letters(self.lines.names, set(self.lines.names) - rows - heads, heads)
+
+    # -- the lines ----------------------------------------------------------------------------------------------
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """All lines, forward then backward."""
+        if self._steps is None:
+            self._steps = tuple([Step(line, self.letters) for line in (*self.lines.forward, *self.lines.backward)])
+        return self._steps
+
+    def __str__(self) -> str:
+        return "\n".join(self._table(text))
+
+    def ascii(self) -> str:
+        """Give the derivation as ASCII text."""
+        return "\n".join(self._table(ascii_text))
+
+    def _table(self, write: Any) -> list[str]:
+        rows = []
+        for step in self.steps:
+            where = f"node {step.node}" + (f" with {', '.join(map(str, step.absorbed))}" if step.absorbed else "")
+            shape = step.shape if write is text else step.shape.replace("×", "x").replace("·", "*")
+            rows.append((write(step.layout("matrix")), shape, step.rule, where))
+        widths = [max((_width(each[column]) for each in rows), default=0) for column in range(3)]
+        marks = {step.phase for step in self.steps}
+        lines = []
+        for step, cells in zip(self.steps, rows, strict=True):
+            if step.phase in marks:
+                lines.append(step.phase)
+                marks.discard(step.phase)
+            padded = [cell + " " * (width - _width(cell)) for cell, width in zip(cells, (*widths, 0), strict=True)]
+            lines.append("  " + "   ".join(padded).rstrip())
+        return lines
+
+    def _chosen(self, notation: str) -> None:
+        if notation not in NOTATIONS:
+            raise ArgumentError(f"notation {notation!r} is not known; use 'matrix' or 'index'.")
+
+    def text(self, notation: str = "matrix") -> str:
+        """Give the formulas alone, one line each."""
+        self._chosen(notation)
+        return "\n".join(text(step.layout(notation)) for step in self.steps)
+
+    def latex(self, notation: str = "matrix") -> str:
+        """Give the derivation as a LaTeX `aligned` block."""
+        self._chosen(notation)
+        lines = [latex(step.layout(notation)).replace(" = ", " &= ", 1) for step in self.steps]
+        return "\\begin{aligned}\n" + " \\\\\n".join(lines) + "\n\\end{aligned}"
+
+    def mathml(self, notation: str = "matrix") -> str:
+        """Give the derivation as MathML, one `math` element a line."""
+        self._chosen(notation)
+        return "\n".join(_math(step.layout(notation)) for step in self.steps)
+
+    def html(self) -> str:
+        """Give an HTML table: the line in both notations, its rule, its shape, its node. Needs no network."""
+        rows = []
+        for step in self.steps:
+            matrix = _math(step.matrix) if step.matrix is not None else f"<i>index form: {escaped(step.why)}</i>"
+            cells = (_math(step.index), matrix, escaped(step.rule), escaped(step.shape))
+            body = "".join(f"<td>{cell}</td>" for cell in cells)
+            rows.append(f'<tr class="{step.phase}" data-node="{step.node}">{body}</tr>')
+        head = "<tr><th>index notation</th><th>matrix notation</th><th>rule</th><th>shape</th></tr>"
+        return f'<table class="derivation">\n{head}\n' + "\n".join(rows) + "\n</table>"
+
+    def code(self, style: str = "einsum") -> str:
+        """Give a runnable NumPy program: a function `gradients` of the leaves that returns the loss and the gradients.
+
+        Parameters
+        ----------
+        style : {"einsum", "matrix"}
+            Whether every product is an `np.einsum`, or `@`, `.T` and `*` where these can say it.
+        """
+        if style not in ("einsum", "matrix"):
+            raise ArgumentError(f"style {style!r} is not known; use 'einsum' or 'matrix'.")
+        return Program(self.lines, style).source()
+
+    # -- one gradient -------------------------------------------------------------------------------------------
+
+    def _index_of(self, which: Any) -> int:
+        """Find the node that a tensor, a name or a number means."""
+        if isinstance(which, int):
+            return which
+        if isinstance(which, str):
+            found = [node.index for node in self.graph.nodes if node.name == which]
+        else:
+            found = [self._by_tensor[id(which)]] if id(which) in self._by_tensor else []
+        if not found:
+            names = ", ".join(self.graph.nodes[index].name for index in self.lines.wrt)
+            raise ArgumentError(f"no tensor {which if isinstance(which, str) else ''!r} in this derivation; it is by {names}.")
+        return found[0]
+
+    def line_of(self, which: Any) -> Line:
+        """Give the line of a gradient."""
+        index = self._index_of(which)
+        for line in self.lines.backward:
+            if line.node == index:
+                return line
+        raise ArgumentError(
+            f"{self.graph.nodes[index].name} has no line of its own in this derivation.\n"
+            f"  Write derive(..., wrt=[{self.graph.nodes[index].name}])."
+        )
+
+    def gradient(self, which: Any) -> Step:
+        """Give the gradient by a tensor, in terms of named intermediates."""
+        return Step(self.line_of(which), self.letters)
+
+    def closed_form(self, which: Any) -> Step:
+        """Give the gradient by a tensor with every other gradient written out; forward values keep their names."""
+        from tinyattn.symbolic.closing import closed
+
+        return Step(closed(self.lines, self.line_of(which)), self.letters)
+
+    def expand(self, which: Any, entry: tuple[int, ...]) -> str:
+        """Give one entry of a gradient at the recorded sizes, every sum written out.
+
+        Parameters
+        ----------
+        which : Tensor, str or int
+            The tensor.
+        entry : tuple of int
+            Which entry of its gradient.
+        """
+        from tinyattn.symbolic.closing import expanded
+
+        layout = expanded(self.lines, self.line_of(which), entry, self.letters)
+        return text(layout)
+
+    # -- truth ----------------------------------------------------------------------------------------------------
+
+    def prove(self, whole: bool | None = None) -> Certificate:
+        """Prove every line for all sizes, or give a counterexample.
+
+        Parameters
+        ----------
+        whole : bool, optional
+            Whether the whole derivation is proved at once as well; by default where it has at most 16 lines.
+        """
+        return prove_or_explain(self.lines, whole)
+
+    def to_sympy(self, which: Any, form: str = "index") -> Any:
+        """Give SymPy's own derivative, which is derived from the definitions and not from these lines.
+
+        Parameters
+        ----------
+        which : Tensor, str or int
+            The tensor.
+        form : {"index", "elements"}
+            One `Sum` over `IndexedBase` entries for a general entry, or an array of explicit entries.
+        """
+        index = self._index_of(which)
+        if form == "elements":
+            from tinyattn.symbolic.referee import derivative_elements
+
+            return derivative_elements(self.graph, index)
+        if form != "index":
+            raise ArgumentError(f"form {form!r} is not known; use 'index' or 'elements'.")
+        from tinyattn.symbolic.whole import WholeLoss
+
+        return WholeLoss(self.graph, self.lines.wrt, symbols=self._sympy_names()).derivative(index)[1]
+
+    def _sympy_names(self) -> dict[int, str]:
+        return {index: quantity.name for index, quantity in self.lines.quantities.items()}
+
+
+def _math(layout: Layout) -> str:
+    return f"<math>{mathml(layout)}</math>"
+
+
+def _width(line: str) -> int:
+    return sum(1 for letter in line if letter not in "\u0304\u0305")
+
+
+def derive(result: Any, wrt: Sequence[Any] | Any, *, dims: Mapping[str, str] | None = None) -> Derivation:
+    """Derive the gradients of a recorded computation as formulas.
+
+    Parameters
+    ----------
+    result : Tensor or Graph
+        The loss: one number as a rule. For another shape the formulas are in terms of its cotangent.
+    wrt : Tensor or sequence of Tensor
+        What to derive by (node numbers or names, if `result` is a Graph).
+    dims : mapping of str to str, optional
+        Names of the lengths of a tensor's axes, `{"Q": "n d"}`; else they are n, m, ... and d, k, ...
+
+    Returns
+    -------
+    Derivation
+    """
+    wanted = list(wrt) if isinstance(wrt, (list, tuple)) else [wrt]
+    if not wanted:
+        raise ArgumentError("derive: wrt is empty.\n  Write derive(loss, wrt=[W]) for the gradient by W.")
+    if hasattr(result, "nodes"):
+        graph, tensors = result, {}
+        indices = [_by_name(graph, each) if isinstance(each, str) else int(each) for each in wanted]
+    else:
+        graph, tensors = _graph_of(result, wanted)
+        indices = [tensors[id(each)] for each in wanted]
+    derivation = Derivation(graph, indices, dims)
+    derivation._by_tensor = tensors
+    return derivation
+
+
+def _by_name(graph: Any, name: str) -> int:
+    for node in graph.nodes:
+        if node.name == name:
+            return int(node.index)
+    raise ArgumentError(f"no tensor is called {name!r}; there are {', '.join(node.name for node in graph.nodes)}.")
+
+
+def _graph_of(result: Any, wanted: Sequence[Any]) -> tuple[Any, dict[int, int]]:
+    """Record the graph with the caller's names, and find the wanted tensors in it."""
+    from tinyattn.graph import Graph
+    from tinyattn.places import caller_variables
+
+    graph = Graph.of(result, variables=caller_variables(sys._getframe(2)))
+    found: dict[int, int] = {}
+    for tensor in wanted:
+        index = _node_of(graph, tensor)
+        if index is None:
+            name = getattr(tensor, "name", None) or "one of the tensors in wrt"
+            raise GraphError(f"the result does not depend on {name}.\n  Check that the loss was made from it.")
+        found[id(tensor)] = index
+    return graph, found
+
+
+def _node_of(graph: Any, tensor: Any) -> int | None:
+    """Find a tensor by its memory, which a node's value shares; a view and what it looks at differ in their op."""
+    place = _memory(tensor.data)
+    found = [node for node in graph.nodes if _memory(node.value) == place and node.op is tensor.op]
+    return int(found[0].index) if found else None
+
+
+def _memory(array: Any) -> tuple[Any, ...]:
+    facts = array.__array_interface__
+    return facts["data"][0], array.shape, array.strides
