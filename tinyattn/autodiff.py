@@ -85,6 +85,7 @@ def propagate(
     dict
         Cotangents by tensor; a target that the outputs do not depend on is missing.
     """
+    observe = observe or mode.watch_backward
     nodes = reachable(outputs)
     kept = set(targets) if targets is not None else set()
     on_the_way: set[Tensor] | None = None
@@ -336,9 +337,9 @@ def gradients_of(output: Tensor, wrt: Sequence[Tensor], seed: Any = None, create
     for x in wrt:
         if not x.requires_grad:
             raise GraphError(message("grad: one of the tensors has requires_grad=False.", "Nothing was recorded for it.", "Make it with requires_grad=True before the forward pass."))
-    start: Any = seed if isinstance(seed, Tensor) and create_graph else seed_for(output, seed, "grad")
+    start: Any = seed_for(output, seed, "grad")
     if create_graph:
-        start = as_tensors((start,))[0]
+        start = seed if isinstance(seed, Tensor) and seed.dtype == output.dtype else as_tensors((start,))[0]
     found = propagate([output], [start], wrt, create_graph)
     results = []
     for x in wrt:
@@ -349,27 +350,51 @@ def gradients_of(output: Tensor, wrt: Sequence[Tensor], seed: Any = None, create
     return results
 
 
-def _traced(args: tuple[Any, ...], argnums: tuple[int, ...]) -> tuple[list[Any], list[Tensor], bool]:
-    """Arguments with fresh tensors in the places to differentiate, and whether an outer gradient watches them.
+def _run(
+    name: str, f: Callable[..., Tensor], args: Sequence[Any], argnums: tuple[int, ...], kwargs: dict[str, Any] | None = None
+) -> tuple[Tensor, list[Tensor], bool]:
+    """Call ``f`` with fresh tensors in the places to differentiate.
+
+    Gives the result, the fresh tensors, and whether something outside differentiates too: then this gradient must be
+    recorded.  What was asked for inside `no_grad` is still a gradient, so the call itself is recorded there.
+    """
+    recorded_outside = mode.recording
+    with switched(recording=True) if not recorded_outside else nullcontext():
+        values, fresh = _traced(name, args, argnums, recorded_outside)
+        y = _tensor_result(f(*values, **(kwargs or {})), f, name)
+    return y, fresh, recorded_outside and _watched(y, fresh)
+
+
+def _traced(name: str, args: Sequence[Any], argnums: tuple[int, ...], nested: bool) -> tuple[list[Any], list[Tensor]]:
+    """Arguments with fresh tensors in the places to differentiate.
 
     A tensor that already requires a gradient is multiplied by 1: the inner gradient stops at the
     copy, the outer one goes on, and the two cannot be confused.
     """
-    from tinyattn.tensor import Tensor, as_array, tensor
+    from tinyattn.functions import operand
+    from tinyattn.tensor import tensor
 
-    values, fresh, nested = list(args), [], False
+    values = list(args)
     for n in argnums:
         if not -len(args) <= n < len(args):
-            raise ArgumentError(f"argument {n} is to be differentiated, but only {len(args)} were given.")
-        x = args[n]
-        if isinstance(x, Tensor) and x.requires_grad and mode.recording:
-            values[n], nested = x * 1, True
-        else:
-            array = as_array(x)
-            values[n] = tensor(array if array.dtype.kind == "f" else array.astype(float), requires_grad=True)
-        fresh.append(values[n])
-    nested = nested or any(isinstance(x, Tensor) and x.requires_grad for i, x in enumerate(args) if i not in argnums)
-    return values, fresh, nested
+            raise ArgumentError(f"{name}: argument {n} is to be differentiated, but only {len(args)} were given.")
+        x = operand(args[n], name)
+        array = x.data if x.dtype.kind == "f" else x.data.astype(float)
+        values[n] = x * 1 if x.requires_grad and nested else tensor(array, requires_grad=True)
+    return values, [values[n] for n in argnums]
+
+
+def _watched(y: Tensor, fresh: Sequence[Tensor]) -> bool:
+    """Whether more than the fresh tensors is behind a result: an argument's past, or what the function closes over."""
+    known = set(fresh)
+    behind = reachable([y]) if y.requires_grad else []
+    return any(x.op is not None for x in fresh) or any(x.op is None and x not in known for x in behind)
+
+
+def _zeros_like(x: Tensor) -> Tensor:
+    from tinyattn.tensor import tensor
+
+    return tensor(np.zeros(x.shape, x.dtype))
 
 
 def value_and_grad(f: Callable[..., Tensor], argnums: int | tuple[int, ...] = 0, *, create_graph: bool = False) -> Callable[..., Any]:
@@ -392,26 +417,19 @@ def value_and_grad(f: Callable[..., Tensor], argnums: int | tuple[int, ...] = 0,
     numbers = argnums if isinstance(argnums, tuple) else (argnums,)
 
     def both(*args: Any, **kwargs: Any) -> Any:
-        values, fresh, nested = _traced(args, numbers)
-        y = _tensor_result(f(*values, **kwargs), f)
-        if not y.requires_grad:
-            from tinyattn.tensor import tensor
-
-            slopes = [tensor(np.zeros(x.shape, x.dtype)) for x in fresh]
-        else:
-            slopes = gradients_of(y, fresh, create_graph=nested or create_graph)
+        y, fresh, nested = _run("grad", f, args, numbers, kwargs)
+        slopes = gradients_of(y, fresh, create_graph=nested or create_graph) if y.requires_grad else list(map(_zeros_like, fresh))
         value = y if nested or create_graph else y.detach()
         return value, slopes[0] if isinstance(argnums, int) else tuple(slopes)
 
     return both
 
 
-def _tensor_result(y: Any, f: Any) -> Tensor:
+def _tensor_result(y: Any, f: Any, name: str) -> Tensor:
     from tinyattn.tensor import Tensor
 
     if not isinstance(y, Tensor):
-        name = getattr(f, "__name__", "the function")
-        raise ArgumentTypeError(message(f"{name} returned a {type(y).__name__}; a tensor is needed.", "Without a tensor nothing was recorded.", "Compute with tensors to the end; drop float(...) or .data."))
+        raise ArgumentTypeError(message(f"{name}: {getattr(f, '__name__', 'the function')} returned a {type(y).__name__}; a tensor is needed.", "Without a tensor nothing was recorded.", "Compute with tensors to the end; drop float(...) or .data."))
     return y
 
 
@@ -425,11 +443,15 @@ def vjp(f: Callable[..., Tensor], *primals: Any) -> tuple[Tensor, Callable[[Any]
     >>> pull([1.0, 10.0])
     (tensor([ 2., 40.], shape=(2,)),)
     """
-    values, fresh, nested = _traced(primals, tuple(range(len(primals))))
-    y = _tensor_result(f(*values), f)
+    from tinyattn.tensor import Tensor
+
+    y, fresh, nested = _run("vjp", f, primals, tuple(range(len(primals))))
 
     def pull(cotangent: Any) -> tuple[Tensor, ...]:
-        return tuple(gradients_of(y, fresh, cotangent, create_graph=nested))
+        if not y.requires_grad:
+            return tuple(map(_zeros_like, fresh))
+        watched = isinstance(cotangent, Tensor) and cotangent.requires_grad and mode.recording
+        return tuple(gradients_of(y, fresh, cotangent, create_graph=nested or watched))
 
     return (y if nested else y.detach()), pull
 
@@ -458,23 +480,23 @@ def jvp(f: Callable[..., Tensor], primals: Sequence[Any], tangents: Sequence[Any
 
     if len(primals) != len(tangents):
         raise ArgumentError(f"jvp: {len(primals)} primals and {len(tangents)} tangents; one direction for each is needed.")
-    values, fresh, nested = _traced(tuple(primals), tuple(range(len(primals))))
+    y, fresh, nested = _run("jvp", f, primals, tuple(range(len(primals))))
     directions = [v if isinstance(v, Tensor) else as_tensors((np.asarray(v, x.dtype),))[0] for v, x in zip(tangents, fresh, strict=True)]
     for x, v in zip(fresh, directions, strict=True):
         if x.shape != v.shape:
             raise ShapeError(f"jvp: a primal has shape {x.shape} and its tangent {v.shape}; they must be equal.")
-    y = _tensor_result(f(*values), f)
+    nested = nested or (mode.recording and any(v.requires_grad for v in directions))
+    value = y if nested else y.detach()
     if not y.requires_grad:
-        return y, tensor(np.zeros(y.shape, y.dtype))
+        return value, _zeros_like(y)
     u = tensor(np.ones(y.shape, y.dtype), requires_grad=True)
     pulled = propagate([y], [u], fresh, create_graph=True)
-    inner = [ta.sum(pulled[x] * v) for x, v in zip(fresh, directions, strict=True) if x in pulled]
-    if not inner or not any(term.requires_grad for term in inner):
-        return (y if nested else y.detach()), tensor(np.zeros(y.shape, y.dtype))
-    total = inner[0]
-    for term in inner[1:]:
-        total = total + term
-    return (y if nested else y.detach()), gradients_of(total, [u], create_graph=nested or any(v.requires_grad for v in directions))[0]
+    with switched(recording=True) if not mode.recording else nullcontext():
+        inner = [ta.sum(pulled[x] * v) for x, v in zip(fresh, directions, strict=True) if x in pulled]
+        total = sum(inner[1:], start=inner[0]) if inner else None
+    if total is None or not total.requires_grad:
+        return value, _zeros_like(y)
+    return value, gradients_of(total, [u], create_graph=nested)[0]
 
 
 def jacobian(f: Callable[..., Tensor], x: Any) -> Tensor:
@@ -500,8 +522,7 @@ def jacobian(f: Callable[..., Tensor], x: Any) -> Tensor:
     from tinyattn import functions as ta
     from tinyattn.tensor import tensor
 
-    values, (fresh,), nested = _traced((x,), (0,))
-    y = _tensor_result(f(values[0]), f)
+    y, (fresh,), nested = _run("jacobian", f, (x,), (0,))
     if not y.requires_grad or y.size == 0:
         return tensor(np.zeros(y.shape + fresh.shape, fresh.dtype))
     units = np.eye(y.size, dtype=y.dtype).reshape((y.size, *y.shape))
@@ -532,10 +553,10 @@ def hvp(f: Callable[..., Tensor], x: Any, v: Any) -> Tensor:
     tensor([ 6., 12.], shape=(2,))
     """
     from tinyattn import functions as ta
-    from tinyattn.tensor import as_tensors
-
-    direction = as_tensors((v,))[0] if not isinstance(v, (list, tuple)) else as_tensors((np.asarray(v, float),))[0]
-    return grad(lambda z: ta.sum(grad(f)(z) * direction.detach()))(x)  # type: ignore[no-any-return]
+    direction = ta.operand(v, "hvp")
+    if direction.shape != ta.operand(x, "hvp").shape:
+        raise ShapeError(f"hvp: x has shape {ta.operand(x, 'hvp').shape} and the vector {direction.shape}; they must be equal.")
+    return grad(lambda z: ta.sum(grad(f)(z) * direction))(x)  # type: ignore[no-any-return]
 
 
 def elementwise_grad(f: Callable[..., Tensor], argnum: int = 0) -> Callable[..., Tensor]:

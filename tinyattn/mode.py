@@ -13,7 +13,8 @@ class Mode(threading.local):
 
     recording = True
     scope: tuple[str, ...] = ()
-    watch: Callable[[Any], None] | None = None
+    watch: Callable[[Any], None] | None = None  # sees each result as it is recorded
+    watch_backward: Callable[[Any, int, Any], None] | None = None  # sees each vector-Jacobian product
     rule_of: Any = None
 
 
