@@ -44,6 +44,7 @@ from tinyattn.composed import (
     trace,
     var,
 )
+from tinyattn.detect import detect_nan
 from tinyattn.errors import (
     ArgumentError,
     ArgumentTypeError,
