@@ -86,7 +86,8 @@ def gradients(f: Callable[..., ta.Tensor], inputs: Arrays, g: Any = None) -> lis
     """What the engine's backward pass gives; zeros for an input that the result does not depend on."""
     leaves = leaves_of(inputs)
     y = f(*leaves)
-    y.backward(np.ones(y.shape, y.dtype) if g is None else g)
+    if y.requires_grad:
+        y.backward(np.ones(y.shape, y.dtype) if g is None else g)
     return [np.zeros(x.shape, x.dtype) if x.grad is None else x.grad for x in leaves]
 
 

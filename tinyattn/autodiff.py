@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, overload
 
@@ -332,6 +333,7 @@ def grad(target: Any, wrt: Any = 0, *, seed: Any = None, create_graph: bool = Fa
 
 def gradients_of(output: Tensor, wrt: Sequence[Tensor], seed: Any = None, create_graph: bool = False) -> list[Tensor]:
     """Gradients to several tensors; zeros where the output does not depend on one."""
+    from tinyattn.functions import astype
     from tinyattn.tensor import Tensor, as_tensors, tensor
 
     for x in wrt:
@@ -339,7 +341,7 @@ def gradients_of(output: Tensor, wrt: Sequence[Tensor], seed: Any = None, create
             raise GraphError(message("grad: one of the tensors has requires_grad=False.", "Nothing was recorded for it.", "Make it with requires_grad=True before the forward pass."))
     start: Any = seed_for(output, seed, "grad")
     if create_graph:
-        start = seed if isinstance(seed, Tensor) and seed.dtype == output.dtype else as_tensors((start,))[0]
+        start = astype(seed, output.dtype) if isinstance(seed, Tensor) else as_tensors((start,))[0]
     found = propagate([output], [start], wrt, create_graph)
     results = []
     for x in wrt:
@@ -385,10 +387,10 @@ def _traced(name: str, args: Sequence[Any], argnums: tuple[int, ...], nested: bo
 
 
 def _watched(y: Tensor, fresh: Sequence[Tensor]) -> bool:
-    """Whether more than the fresh tensors is behind a result: an argument's past, or what the function closes over."""
-    known = set(fresh)
+    """Whether something older than the call is behind a result: an argument's past, or what the function closes over."""
+    start = min((x.order for x in fresh), default=0)
     behind = reachable([y]) if y.requires_grad else []
-    return any(x.op is not None for x in fresh) or any(x.op is None and x not in known for x in behind)
+    return any(x.op is not None for x in fresh) or any(x.op is None and x.order < start for x in behind)
 
 
 def _zeros_like(x: Tensor) -> Tensor:
@@ -490,8 +492,8 @@ def jvp(f: Callable[..., Tensor], primals: Sequence[Any], tangents: Sequence[Any
     if not y.requires_grad:
         return value, _zeros_like(y)
     u = tensor(np.ones(y.shape, y.dtype), requires_grad=True)
-    pulled = propagate([y], [u], fresh, create_graph=True)
     with switched(recording=True) if not mode.recording else nullcontext():
+        pulled = propagate([y], [u], fresh, create_graph=True)
         inner = [ta.sum(pulled[x] * v) for x, v in zip(fresh, directions, strict=True) if x in pulled]
         total = sum(inner[1:], start=inner[0]) if inner else None
     if total is None or not total.requires_grad:

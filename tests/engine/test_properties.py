@@ -1,7 +1,7 @@
 """Any shapes, axes, subscripts and keys: what NumPy computes, and the gradient that differences give.
 
-Shapes may be 0-d, of size 1, or empty.  The derivative is compared along one random direction, so a case costs four
-evaluations whatever its size.
+Shapes may be 0-d, of size 1, or empty.  The derivative is compared along one random direction, so a case costs
+four evaluations whatever its size.
 """
 
 import numpy as np
@@ -40,7 +40,7 @@ def numbers(seed, shape):
 
 
 def agrees(f, plain, *inputs, atol=1e-8):
-    """The value is NumPy's, every gradient has its input's shape, and the slope along a direction is right."""
+    """The value is NumPy's, a gradient has its input's shape, and the slope along a direction is right."""
     y = f(*leaves_of(inputs))
     want = plain(*inputs)
     close(y, want, rtol=1e-12)
@@ -309,7 +309,15 @@ def test_softmax_with_any_mask_reads_only_what_is_kept(data, seed):
     assert not clean[~keep].any()
 
 
-@given(batch=arrays.array_shapes(min_dims=0, max_dims=2, min_side=0, max_side=2), n=st.integers(0, 3), m=st.integers(0, 4), d=st.integers(1, 3), causal=st.booleans(), masked=st.booleans(), seed=SEEDS)  # fmt: skip
+@given(
+    batch=arrays.array_shapes(min_dims=0, max_dims=2, min_side=0, max_side=2),
+    n=st.integers(0, 3),
+    m=st.integers(0, 4),
+    d=st.integers(1, 3),
+    causal=st.booleans(),
+    masked=st.booleans(),
+    seed=SEEDS,
+)
 def test_attention_of_any_size(batch, n, m, d, causal, masked, seed):
     rng = np.random.default_rng(seed)
     keep = rng.random((*batch, n, m)) < 0.6 if masked else None
