@@ -16,6 +16,7 @@ _WHERE = {
     "sympy_gradients": "referee",
     "derive": "deriving",
     "Derivation": "deriving",
+    "compare": "comparing",
 }
 
 __all__ = sorted(_WHERE)

@@ -73,15 +73,26 @@ def prove(lines: Lines, whole: bool) -> Certificate:
     """Prove every line, and with `whole` also the sum over all leaves at once."""
     start = time.perf_counter()
     claims = [_forward_claim(lines, line) for line in lines.forward if line.expr is not line.definition]
-    readers: dict[int, list[Line]] = {}
-    for line in lines.forward:
-        for quantity in mentioned(line.definition):
-            if quantity.kind == "value":
-                readers.setdefault(quantity.node, []).append(line)
+    readers = readers_of(lines)
     claims += [_backward_claim(lines, line, readers.get(line.node, [])) for line in lines.backward]
     if whole:
         claims.append(_whole_claim(lines))
     return Certificate(claims, (time.perf_counter() - start) * 1000, whole)
+
+
+def readers_of(lines: Lines) -> dict[int, list[Line]]:
+    """Give for every node the lines whose definition depends on it."""
+    readers: dict[int, list[Line]] = {}
+    for line in lines.forward:
+        for quantity in sorted(mentioned(line.definition), key=lambda each: each.node):
+            if quantity.kind == "value":
+                readers.setdefault(quantity.node, []).append(line)
+    return readers
+
+
+def operations_behind(lines: Lines, line: Line) -> str:
+    """Name the operations whose backward rules make a gradient."""
+    return _ops(lines, readers_of(lines).get(line.node, []))
 
 
 def _forward_claim(lines: Lines, line: Line) -> Claim:
@@ -225,7 +236,7 @@ def _compared(lines: Lines, values: Values, line: Line, shown: Any, meant: Any, 
 
 def prove_or_explain(lines: Lines, whole: bool | None) -> Certificate:
     """Prove; with `whole` None the whole is attempted where the derivation is small."""
-    attempt = len(lines.forward) <= 16 if whole is None else whole
+    attempt = len(lines.forward) <= 12 if whole is None else whole
     try:
         return prove(lines, attempt)
     except GraphError:

@@ -183,6 +183,12 @@ def parse(text: str) -> Definition:
     return _Parser(text).definition()
 
 
+@lru_cache(maxsize=4096)
+def names_in(text: str) -> frozenset[str]:
+    """Give the names of all operands and parameters that a definition mentions."""
+    return frozenset(part.name for part in walk(parse(text).value) if isinstance(part, (Element, Scalar)))
+
+
 def is_letter(name: str) -> bool:
     """Say whether a name can be an index letter: `i`, `j2`."""
     return name[0].islower() and (len(name) == 1 or name[1:].isdigit())

@@ -89,7 +89,7 @@ class Derivation:
         self.lines = Lines(graph, wrt)
         self._by_tensor: dict[int, int] = {}
         self.lines.names = self._length_names(dims or {})
-        self.letters = self._letters()
+        self.letters = letters_of(self.lines)
         self._steps: tuple[Step, ...] | None = None
 
     # -- names of lengths and indices -------------------------------------------------------------------------
@@ -109,15 +109,6 @@ class Derivation:
         rest = [index for index in axes.nodes if nodes[index].op is not None]
         arrays = list(axes.array_axes.values())
         return name_lengths(axes.lengths, [*(axes.nodes[index] for index in (*order, *rest)), *arrays], given)
-
-    def _letters(self) -> Letters:
-        quantities = self.lines.quantities.values()
-        heads = {cls for quantity in quantities for axis in quantity.axes for cls in axis[:-1]}
-        for quantity in quantities:
-            rest = [cls for cls in quantity.classes if cls not in heads]
-            heads.update(rest[: max(0, len(rest) - 2)])
-        rows = {cls for cls, name in self.lines.names.items() if name[0] in "nmltsrpbTL"}
-        return Letters(self.lines.names, set(self.lines.names) - rows - heads, heads)
 
     # -- the lines ----------------------------------------------------------------------------------------------
 
@@ -283,6 +274,17 @@ class Derivation:
         return {index: quantity.name for index, quantity in self.lines.quantities.items()}
 
 
+def letters_of(lines: Lines) -> Letters:
+    """Sort the size classes into rows, widths and heads, each with letters of its own."""
+    quantities = lines.quantities.values()
+    heads = {cls for quantity in quantities for axis in quantity.axes for cls in axis[:-1]}
+    for quantity in quantities:
+        rest = [cls for cls in quantity.classes if cls not in heads]
+        heads.update(rest[: max(0, len(rest) - 2)])
+    rows = {cls for cls, name in lines.names.items() if name[0] in "nmltsrpbTL"}
+    return Letters(lines.names, set(lines.names) - rows - heads, heads)
+
+
 def _math(layout: Layout) -> str:
     return f"<math>{mathml(layout)}</math>"
 
@@ -307,18 +309,20 @@ def derive(result: Any, wrt: Sequence[Any] | Any, *, dims: Mapping[str, str] | N
     -------
     Derivation
     """
+    graph, found = graph_of(result, wrt)
+    derivation = Derivation(graph, list(found), dims)
+    derivation._by_tensor = {id(tensor): index for index, tensor in found.items()}
+    return derivation
+
+
+def graph_of(result: Any, wrt: Sequence[Any] | Any, gradients: bool = False) -> tuple[Any, dict[int, Any]]:
+    """Record the graph behind a result, and find what to derive by in it: node number to tensor (or name, or number)."""
     wanted = list(wrt) if isinstance(wrt, (list, tuple)) else [wrt]
     if not wanted:
-        raise ArgumentError("derive: wrt is empty.\n  Write derive(loss, wrt=[W]) for the gradient by W.")
+        raise ArgumentError("wrt is empty.\n  Write wrt=[W] for the gradient by W.")
     if hasattr(result, "nodes"):
-        graph, tensors = result, {}
-        indices = [_by_name(graph, each) if isinstance(each, str) else int(each) for each in wanted]
-    else:
-        graph, tensors = _graph_of(result, wanted)
-        indices = [tensors[id(each)] for each in wanted]
-    derivation = Derivation(graph, indices, dims)
-    derivation._by_tensor = tensors
-    return derivation
+        return result, {(_by_name(result, each) if isinstance(each, str) else int(each)): each for each in wanted}
+    return _recorded(result, wanted, gradients)
 
 
 def _by_name(graph: Any, name: str) -> int:
@@ -328,29 +332,26 @@ def _by_name(graph: Any, name: str) -> int:
     raise ArgumentError(f"no tensor is called {name!r}; there are {', '.join(node.name for node in graph.nodes)}.")
 
 
-def _graph_of(result: Any, wanted: Sequence[Any]) -> tuple[Any, dict[int, int]]:
-    """Record the graph with the caller's names, and find the wanted tensors in it."""
+def _recorded(result: Any, wanted: Sequence[Any], gradients: bool) -> tuple[Any, dict[int, Any]]:
+    """Record the graph with the names of the caller's variables, and find the wanted tensors in it."""
     from tinyattn.graph import Graph
     from tinyattn.places import caller_variables
 
-    graph = Graph.of(result, variables=caller_variables(sys._getframe(2)))
-    found: dict[int, int] = {}
+    graph = Graph.of(result, variables=caller_variables(sys._getframe(1)), gradients=gradients)
+    places: dict[Any, int] = {}
+    for node in graph.nodes:
+        places.setdefault((_memory(node.value), node.op_name), node.index)
+    found: dict[int, Any] = {}
     for tensor in wanted:
-        index = _node_of(graph, tensor)
+        index = places.get((_memory(tensor.data), tensor.op.name if tensor.op is not None else ""))
         if index is None:
             name = getattr(tensor, "name", None) or "one of the tensors in wrt"
             raise GraphError(f"the result does not depend on {name}.\n  Check that the loss was made from it.")
-        found[id(tensor)] = index
+        found[index] = tensor
     return graph, found
 
 
-def _node_of(graph: Any, tensor: Any) -> int | None:
-    """Find a tensor by its memory, which a node's value shares; a view and what it looks at differ in their op."""
-    place = _memory(tensor.data)
-    found = [node for node in graph.nodes if _memory(node.value) == place and node.op is tensor.op]
-    return int(found[0].index) if found else None
-
-
 def _memory(array: Any) -> tuple[Any, ...]:
+    """Say where an array lies; a node's value shares that with its tensor. A view differs from what it views in its op."""
     facts = array.__array_interface__
     return facts["data"][0], array.shape, array.strides

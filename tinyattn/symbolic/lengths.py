@@ -99,6 +99,7 @@ def name_lengths(
         Names that the user chose, by class.
     """
     names = {lengths.find(cls): name for cls, name in given.items()}
+    fresh = _Fresh(set(names.values()))
     for row in axes:
         for at, axis in enumerate(row):
             atoms = lengths.atoms(axis)
@@ -106,16 +107,22 @@ def name_lengths(
             for place, cls in enumerate(atoms):
                 if cls not in names:
                     head = len(atoms) > 1 and place < len(atoms) - 1
-                    pool = ("h", "a", *POSITIONS) if head else WIDTHS if last else POSITIONS
-                    names[cls] = _free_name(pool, set(names.values()))
+                    names[cls] = fresh.name(("h", "a", *POSITIONS) if head else WIDTHS if last else POSITIONS)
     return names
 
 
-def _free_name(pool: Sequence[str], taken: set[str]) -> str:
-    for name in pool:
-        if name not in taken:
-            return name
-    number = 1
-    while f"{pool[0]}{number}" in taken:
-        number += 1
-    return f"{pool[0]}{number}"
+class _Fresh:
+    """Hands out names that were not used before."""
+
+    def __init__(self, taken: set[str]) -> None:
+        self._taken = taken
+        self._counts: dict[str, int] = {}
+
+    def name(self, pool: Sequence[str]) -> str:
+        """Give the first free name of a pool, then numbered ones."""
+        name = next((each for each in pool if each not in self._taken), None)
+        while name is None:
+            self._counts[pool[0]] = number = self._counts.get(pool[0], 0) + 1
+            name = f"{pool[0]}{number}" if f"{pool[0]}{number}" not in self._taken else None
+        self._taken.add(name)
+        return name

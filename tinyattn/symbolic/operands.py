@@ -27,13 +27,19 @@ def operands_of(op: Any, inputs: Sequence[Array], params: Mapping[str, Any]) -> 
     return named | array_parameters(params, tuple(inputs[0].shape) if len(inputs) else ())
 
 
-def array_parameters(params: Mapping[str, Any], shape: tuple[int, ...]) -> dict[str, Array]:
-    """Give the numeric parameters as arrays; a NumPy key also gives `index` and `position`.
+def array_parameters(
+    params: Mapping[str, Any], shape: tuple[int, ...], wanted: frozenset[str] | None = None
+) -> dict[str, Array]:
+    """Give the numeric parameters as arrays, all or the wanted ones; a NumPy key also gives `index` and `position`.
 
     `index` is the one whole-number array of the key, `position` the flat place of every entry that the key reads
     (in an array of the parameter `shape`, where the call has one, else of the first input).
     """
-    found = {name: np.asarray(value) for name, value in params.items() if is_numeric(value)}
+    found = {
+        name: np.asarray(value)
+        for name, value in params.items()
+        if (wanted is None or name in wanted) and is_numeric(value)
+    }
     if "key" in params:
         key, shape = params["key"], tuple(params.get("shape", shape))
         arrays = [part for part in (key if isinstance(key, tuple) else (key,)) if isinstance(part, np.ndarray)]

@@ -28,6 +28,7 @@ from tinyattn.symbolic.definition import (
     Power,
     Scalar,
     Size,
+    names_in,
     walk,
 )
 from tinyattn.symbolic.fitting import Fitted, fit
@@ -56,11 +57,12 @@ class Axes:
     def _join(self, node: Any) -> None:
         sources = [self.graph.nodes[each] for each in node.inputs]
         shapes = tuple([source.shape for source in sources])
-        arrays = array_parameters(node.params, shapes[0] if shapes else ()) if node.params else {}
+        text = node.op.definition_text(shapes, node.params)
+        arrays = array_parameters(node.params, shapes[0] if shapes else (), names_in(text)) if node.params else {}
         names = node.op.names_of(len(sources))
         known = dict(zip(names, shapes, strict=True))
         known.update((name, value.shape) for name, value in arrays.items())
-        fitted = fit(node.op.definition_text(shapes, node.params), known, node.shape)
+        fitted = fit(text, known, node.shape)
         operands = {name: self.nodes[source.index] for name, source in zip(names, sources, strict=True)}
         for name, value in arrays.items():
             if value.ndim:

@@ -8,8 +8,8 @@ from fractions import Fraction
 from tinyattn.symbolic.layout import Layout, row
 from tinyattn.symbolic.terms import Exact, Index, Quantity, Term
 
-ROW_LETTERS = "ijlpqrstuv"
-WIDTH_LETTERS = "abcefoxyz"
+ROW_LETTERS = "ijlrstpquv"
+WIDTH_LETTERS = "abcefoxyzk"
 HEAD_LETTERS = "gw"
 
 
@@ -27,11 +27,17 @@ class Letters:
     def __init__(self, names: Mapping[int, str], widths: set[int], heads: set[int]) -> None:
         self.names, self.widths, self.heads = names, widths, heads
         self.base: dict[int, str] = {}
+        taken: set[str] = set()
+        counts: dict[str, int] = {}
         for cls in names:
             pool = self._pool(cls)
-            taken = set(self.base.values())
-            self.base[cls] = next((letter for letter in pool if letter not in taken), pool[0] + "'")
-        self.bases = set(self.base.values())
+            letter = next((each for each in pool if each not in taken), None)
+            if letter is None:  # more lengths than letters: letters come again, and only each line keeps them apart
+                counts[pool] = counts.get(pool, -1) + 1
+                letter = pool[counts[pool] % len(pool)]
+            taken.add(letter)
+            self.base[cls] = letter
+        self.bases = taken
 
     def _pool(self, cls: int) -> str:
         return HEAD_LETTERS if cls in self.heads else WIDTH_LETTERS if cls in self.widths else ROW_LETTERS
@@ -63,9 +69,10 @@ class LineLetters:
         base = self.letters.base.get(cls, "i")
         if base not in self.taken:
             return base
-        for letter in self.letters._pool(cls):
-            if letter not in self.taken and letter not in self.letters.bases:
-                return letter
+        pool = self.letters._pool(cls)
+        free = [letter for letter in pool if letter not in self.taken]
+        if free:
+            return next((letter for letter in free if letter not in self.letters.bases), free[-1])
         while base in self.taken:
             base += "'"
         return base

@@ -1,0 +1,206 @@
+"""`compare`: several ways to the same gradients, and a report that says who is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from tinyattn.errors import ArgumentError, GraphError
+from tinyattn.symbolic.derivation import Lines
+from tinyattn.symbolic.deriving import Derivation, graph_of
+from tinyattn.symbolic.layout import text
+from tinyattn.symbolic.ways import Formula, Found, by_autograd, by_complex_step, by_difference, by_formula, by_sympy
+
+METHODS = ("autograd", "formula", "sympy", "complex", "difference")
+
+
+class Pair:
+    """Two ways compared for one leaf.
+
+    Attributes
+    ----------
+    leaf : str
+    first, second : str
+        The ways.
+    difference, bound : float
+        At the entry where difference over bound is largest.
+    passed : bool
+        Whether every entry is within the sum of both bounds.
+    entry : tuple of int
+        The worst entry; `values` are both numbers there.
+    """
+
+    __slots__ = ("bound", "difference", "entry", "first", "leaf", "passed", "second", "values")
+
+    def __init__(self, leaf: str, first: str, second: str, one: Any, other: Any) -> None:
+        self.leaf, self.first, self.second = leaf, first, second
+        gap, bound = np.abs(one[0] - other[0]), one[1] + other[1]
+        seen = ~np.isnan(other[0]) | np.isnan(one[0]) if second in ("complex", "difference") else np.ones(gap.shape, bool)
+        seen &= ~np.isnan(one[0]) if first in ("complex", "difference") else True
+        over = np.where(seen, np.where(gap == 0, 0.0, gap / np.maximum(bound, 1e-300)), 0.0)
+        over = np.where(np.isnan(over), np.inf, over)
+        self.passed = bool(over.size == 0 or over.max() <= 1.0)
+        at = tuple(int(each) for each in np.unravel_index(int(np.argmax(over)), gap.shape)) if gap.size else ()
+        self.entry = at
+        self.difference = float(gap[at]) if gap.size else 0.0
+        self.bound = float(bound[at]) if gap.size else 0.0
+        self.values = (float(one[0][at]), float(other[0][at])) if gap.size else (0.0, 0.0)
+
+
+class Report:
+    """What `compare` found; true if all ways agree on all leaves.
+
+    Attributes
+    ----------
+    pairs : tuple of Pair
+    unavailable : dict of str to str
+        Ways that could not be gone, and why.
+    blame : str
+        Where the engine's gradient is the odd one out: the first wrong gradient, the operation whose backward rule made it,
+        and the formula that should have held.
+    op : str
+        The operation to blame, "" if none.
+    """
+
+    def __init__(self, leaves: Sequence[str], found: dict[str, dict[str, Any]], unavailable: dict[str, str]) -> None:
+        self.leaves, self.found, self.unavailable = tuple(leaves), found, unavailable
+        self.pairs = tuple(
+            Pair(leaf, first, second, found[first][leaf], found[second][leaf])
+            for leaf in leaves for first, second in combinations(found, 2)
+        )  # fmt: skip
+        self.blame, self.op = "", ""
+
+    def __bool__(self) -> bool:
+        return all(pair.passed for pair in self.pairs)
+
+    def camps(self) -> list[list[str]]:
+        """Give the groups of ways that agree with each other on every leaf, the largest first."""
+        against = {(pair.first, pair.second) for pair in self.pairs if not pair.passed}
+        camps: list[list[str]] = []
+        for way in self.found:
+            home = next((camp for camp in camps if all((other, way) not in against for other in camp)), None)
+            if home is None:
+                camps.append([way])
+            else:
+                home.append(way)
+        return sorted(camps, key=lambda camp: -len(camp))
+
+    def rows(self) -> list[tuple[str, ...]]:
+        """Give the table: leaf, pair of ways, difference, bound, verdict."""
+        return [
+            (pair.leaf, f"{pair.first} - {pair.second}", f"{pair.difference:.1e}", f"{pair.bound:.1e}",
+             "agree" if pair.passed else "DIFFER") for pair in self.pairs
+        ]  # fmt: skip
+
+    def __str__(self) -> str:
+        head = ("leaf", "ways", "difference", "bound", "verdict")
+        rows = [head, *self.rows()]
+        widths = [max(len(row[column]) for row in rows) for column in range(len(head))]
+        lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+        lines += [f"not compared: {way} ({why})" for way, why in self.unavailable.items()]
+        worst = [pair for pair in self.pairs if not pair.passed]
+        if worst:
+            pair = max(worst, key=lambda each: each.difference / max(each.bound, 1e-300))
+            first, second = pair.values
+            lines.append(
+                f"worst: {pair.leaf}{list(pair.entry)}: {pair.first} {first!r}, {pair.second} {second!r}, "
+                f"{_ulps(first, second)} units in the last place apart"
+            )
+            lines.append("; ".join(f"{' and '.join(camp)} {'agrees' if len(camp) == 1 else 'agree'}" for camp in self._told()))
+        if self.blame:
+            lines.append(self.blame)
+        return "\n".join(lines)
+
+    def _told(self) -> list[list[str]]:
+        camps = self.camps()
+        return [[*camp[:-1], f"{camp[-1]}"] if len(camp) > 1 else [f"{camp[0]} alone"] for camp in camps]
+
+
+def _ulps(first: float, second: float) -> str:
+    gap = abs(first - second) / np.spacing(max(abs(first), abs(second), 1e-300))
+    return f"{gap:.3g}" if np.isfinite(gap) else "infinitely many"
+
+
+def compare(result: Any, wrt: Sequence[Any] | Any, *, methods: Sequence[str] = METHODS) -> Report:
+    """Compute the gradients of a recorded loss in several ways and hold them against each other.
+
+    Parameters
+    ----------
+    result : Tensor or Graph
+        The loss, one number; a Graph must have been made with ``gradients=True``.
+    wrt : Tensor or sequence of Tensor
+        What to derive by (names or node numbers, if `result` is a Graph).
+    methods : sequence of str
+        Some of "autograd" (the engine), "formula" (the derived lines), "sympy" (SymPy from the definitions alone), "complex" (complex
+        step) and "difference" (central differences).
+
+    Returns
+    -------
+    Report
+        Its truth value says whether all agree within their bounds, which are derived for each entry and not guessed.
+    """
+    unknown = [way for way in methods if way not in METHODS]
+    if unknown or not methods:
+        raise ArgumentError(f"compare: {unknown or 'no method'} is not known; choose from {', '.join(METHODS)}.")
+    graph, tensors = graph_of(result, wrt, gradients=True)
+    derivation = Derivation(graph, list(tensors))
+    return compare_graph(graph, list(tensors), methods, derivation.lines)
+
+
+def compare_graph(graph: Any, leaves: Sequence[int], methods: Sequence[str], lines: Lines | None) -> Report:
+    """Compare on a recorded graph with gradients; `lines` None where no formula exists."""
+    bounds, formula = by_formula(lines) if lines is not None else (None, None)
+    ways = {
+        "autograd": lambda: by_autograd(graph, leaves, bounds),
+        "formula": lambda: bounds,
+        "sympy": lambda: by_sympy(graph, leaves),
+        "complex": lambda: by_complex_step(graph, leaves, bounds),
+        "difference": lambda: by_difference(graph, leaves),
+    }
+    names = {leaf: graph.nodes[leaf].name for leaf in leaves}
+    found: dict[str, dict[str, Any]] = {}
+    unavailable: dict[str, str] = {}
+    for way in methods:
+        try:
+            result: Found | None = ways[way]()
+        except (GraphError, TypeError, np.exceptions.ComplexWarning) as reason:
+            unavailable[way] = str(reason).splitlines()[0]
+            continue
+        if result is None:
+            unavailable[way] = "no formula for this graph"
+        else:
+            found[way] = {names[leaf]: value for leaf, value in result.items()}
+    report = Report([names[leaf] for leaf in leaves], found, unavailable)
+    if lines is not None and formula is not None and not report and "autograd" in found:
+        _find_blame(report, graph, lines, formula)
+    return report
+
+
+def _find_blame(report: Report, graph: Any, lines: Lines, formula: Formula) -> None:
+    """Name the first gradient, going backward, that differs from its formula."""
+    from tinyattn.symbolic.certificate import operations_behind
+
+    for line in lines.backward:
+        node = graph.nodes[line.node]
+        right, bound = formula.gradient(line.node)
+        wrong = np.zeros(node.shape) if node.grad is None else np.asarray(node.grad, dtype=np.float64)
+        gap = np.abs(wrong - right)
+        if not (gap <= 4 * bound).all():
+            at = tuple(int(each) for each in np.unravel_index(int(np.argmax(np.nan_to_num(gap, nan=np.inf))), gap.shape))
+            ops = operations_behind(lines, line)
+            report.op = ops
+            shown = text(_layout(lines, line))
+            report.blame = (
+                f"first wrong gradient: {node.name}, made by the backward rule of {ops}: "
+                f"entry {list(at)} is {float(wrong[at]):.10g} and should be {float(right[at]):.10g}\n  it should have been {shown}"
+            )
+            return
+
+
+def _layout(lines: Lines, line: Any) -> Any:
+    from tinyattn.symbolic.deriving import Step, letters_of
+
+    return Step(line, letters_of(lines)).layout("matrix")
