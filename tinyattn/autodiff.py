@@ -250,14 +250,12 @@ def seed_for(output: Tensor, seed: Any, name: str) -> Any:
 def backward(output: Tensor, seed: Any = None) -> None:
     """Add the gradient of ``output`` to ``.grad`` of every leaf it depends on; see `Tensor.backward`."""
     start = seed_for(output, seed, "backward")
-    found = propagate([output], [start])
-    for x, g in found.items():
-        if x.op is not None:
-            x._grad = np.array(g)  # asked for by retain_grad; results never carry sums over
-        elif x._grad is None:
-            x._grad = np.array(g)
-        else:
-            x._grad = np.add(x._grad, g)
+    for x, g in propagate([output], [start]).items():
+        notes = x.own_notes()
+        if x.op is None and notes.grad is not None:
+            notes.grad = np.add(notes.grad, g)
+        else:  # results, kept by retain_grad, never carry sums over
+            notes.grad = g.copy() if g.__class__ is ndarray else np.array(g)
 
 
 def explain_missing_grad(x: Tensor) -> None:

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import math
 import signal
+import sys
 import threading
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
 from tinyattn.errors import ArgumentError, ArgumentTypeError, GraphError, message
-from tinyattn.tensor import Tensor, describe
+from tinyattn.tensor import Tensor, describe, values_of
 
 __all__ = ["SGD", "Adam", "Optimiser"]
 
@@ -51,7 +51,8 @@ class Optimiser:
         GraphError
             When no parameter has a gradient.
         """
-        moved = [(place, p, p.grad) for place, p in enumerate(self.parameters) if p.grad is not None]
+        gradients = [p.grad for p in self.parameters]
+        moved = [(place, p, gradients[place]) for place, p in enumerate(self.parameters) if gradients[place] is not None]
         if not moved:
             raise GraphError(
                 message(
@@ -60,14 +61,17 @@ class Optimiser:
                     "Call loss.backward() before step(), and zero_grad() after it.",
                 )
             )
-        with _uninterrupted():
+        waiting = _HeldBack()
+        try:
             self.steps += 1
             for place, p, gradient in moved:
                 buffer = self._buffers[place]
-                self._move(place, p.data, gradient, buffer)
-                p.assign(buffer)
+                self._move(place, values_of(p), gradient, buffer)
+                self._buffers[place] = _next_buffer(p.exchange(buffer), buffer)
+        finally:
+            waiting.release()
 
-    def _move(self, place: int, old: np.ndarray, gradient: Any, new: np.ndarray) -> None:
+    def _move(self, place: int, old: Any, gradient: Any, new: np.ndarray) -> None:
         """Write the new numbers of one parameter into ``new``."""
         raise NotImplementedError
 
@@ -99,13 +103,13 @@ class SGD(Optimiser):
         self.momentum = _share(momentum, "SGD", "momentum")
         self._velocities = [np.zeros(p.shape, p.dtype) for p in self.parameters]
 
-    def _move(self, place: int, old: np.ndarray, gradient: Any, new: np.ndarray) -> None:
+    def _move(self, place: int, old: Any, gradient: Any, new: np.ndarray) -> None:
         direction = gradient
         if self.momentum:
             direction = self._velocities[place]
             direction *= self.momentum
             direction += gradient
-        np.multiply(direction, self.lr, out=new)
+        np.multiply(direction, np.array(self.lr, new.dtype), out=new)
         np.subtract(old, new, out=new)
 
 
@@ -149,7 +153,7 @@ class Adam(Optimiser):
         self._squares = [np.zeros(p.shape, p.dtype) for p in self.parameters]
         self._times = [0] * len(self.parameters)  # a parameter without gradient does not take part in a step
 
-    def _move(self, place: int, old: np.ndarray, gradient: Any, new: np.ndarray) -> None:
+    def _move(self, place: int, old: Any, gradient: Any, new: np.ndarray) -> None:
         (beta1, beta2), m, s = self.betas, self._means[place], self._squares[place]
         self._times[place] += 1
         t = self._times[place]
@@ -165,22 +169,44 @@ class Adam(Optimiser):
         np.subtract(old, new, out=new)
 
 
-@contextmanager
-def _uninterrupted() -> Iterator[None]:
-    """Let Ctrl-C wait until the block is done; another thread than the main one never sees it anyway."""
-    main = threading.current_thread() is threading.main_thread()
-    before = signal.getsignal(signal.SIGINT) if main else None
-    if not callable(before):
-        yield
-        return
-    waiting: list[tuple[int, Any]] = []
-    signal.signal(signal.SIGINT, lambda number, frame: waiting.append((number, frame)))
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
-        if waiting:
-            before(*waiting[0])
+def _next_buffer(old: Any, used: np.ndarray) -> np.ndarray:
+    """Where the next step may write: the array that was just given up, unless a recorded graph still holds it."""
+    if used.shape == ():
+        return used  # a 0-d tensor keeps a number, not the array
+    free = isinstance(old, np.ndarray) and old.base is None and old.flags.writeable and sys.getrefcount(old) <= 2
+    return old if free else np.empty(used.shape, used.dtype)
+
+
+try:  # the plain functions under the signal module's: those turn numbers into enums, which costs more than a small step
+    from _signal import getsignal as _get_handler  # type: ignore[import-not-found]
+    from _signal import signal as _set_handler
+except ImportError:  # another Python than CPython
+    from signal import getsignal as _get_handler
+    from signal import signal as _set_handler
+
+
+class _HeldBack:
+    """Ctrl-C waits from here to `release`; a second one acts at once.  Other threads than the main one never see it."""
+
+    def __init__(self) -> None:
+        self.seen: list[tuple[int, Any]] = []
+        self.before: Any = None
+        if threading.current_thread() is threading.main_thread():
+            before = _get_handler(signal.SIGINT)
+            if callable(before):  # otherwise it is ignored, or handled outside Python: leave it so
+                self.before = before
+                _set_handler(signal.SIGINT, self._note)
+
+    def _note(self, number: int, frame: Any) -> None:
+        self.seen.append((number, frame))
+        if len(self.seen) > 1:
+            self.before(number, frame)
+
+    def release(self) -> None:
+        if self.before is not None:
+            _set_handler(signal.SIGINT, self.before)
+            if self.seen:
+                self.before(*self.seen[0])
 
 
 def _checked(parameters: Iterable[Tensor], name: str) -> list[Tensor]:

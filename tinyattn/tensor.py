@@ -42,7 +42,10 @@ class Notes:
     __slots__ = ("grad", "name", "saved", "scope", "site")
 
     def __init__(self) -> None:
-        self.grad = self.name = self.saved = self.site = None
+        self.grad: Any = None
+        self.name: str | None = None
+        self.saved: Any = None
+        self.site: Any = None
         self.scope: tuple[str, ...] = ()
 
 
@@ -58,11 +61,8 @@ class Noted:
         return self.default if x.notes is None else getattr(x.notes, self.slot)
 
     def __set__(self, x: Any, value: Any) -> None:
-        if x.notes is None:
-            if value is self.default:
-                return
-            x.notes = Notes()
-        setattr(x.notes, self.slot, value)
+        if x.notes is not None or value is not self.default:
+            setattr(x.own_notes(), self.slot, value)
 
 
 class Tensor:
@@ -207,13 +207,19 @@ class Tensor:
 
     __hash__ = object.__hash__
 
+    def own_notes(self) -> Notes:
+        """This tensor's `Notes`, made now if it had none."""
+        if self.notes is None:
+            self.notes = Notes()
+        return self.notes
+
     # -- gradients ----------------------------------------------------------------------------------------
 
     @property
     def grad(self) -> np.ndarray | None:
         """The gradient: of a leaf after `backward`, of a result only after `retain_grad`."""
-        grad = self._grad
-        if grad is None and self.op is not None and self.requires_grad:
+        grad = None if self.notes is None else self.notes.grad
+        if self.op is not None and grad is None and self.requires_grad:
             autodiff.explain_missing_grad(self)
         return None if grad is RETAIN else grad
 
@@ -261,7 +267,8 @@ class Tensor:
 
     def zero_grad(self) -> None:
         """Forget the gradient; the next `backward` starts from nothing."""
-        self._grad = None
+        if self.notes is not None:
+            self.notes.grad = None
 
     def detach(self) -> Tensor:
         """The same numbers as a constant: gradients do not flow through it."""
@@ -288,9 +295,14 @@ class Tensor:
         array = as_array(value)
         if array.shape != self.shape:
             raise ShapeError(f"{describe(self)}.assign: the new array has shape {array.shape}, not {self.shape}.")
-        self._value = _scalar_or_array(np.array(array, dtype=self.dtype))
-        self.order = _number()
+        self.exchange(np.array(array, dtype=self.dtype))
         return self
+
+    def exchange(self, array: np.ndarray) -> Any:
+        """Give a leaf an array of its shape and dtype without copying it, and get the old one: for optimisers."""
+        old, self._value = self._value, _scalar_or_array(array)
+        self.order = _number()
+        return old
 
     # -- operators ----------------------------------------------------------------------------------------
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tinyattn.ops.helpers import sum_to, times_slope
+from tinyattn.ops.helpers import sum_to, times_slope, zero_of
 from tinyattn.ops.record import Call, Op, register
 
 
@@ -129,8 +129,11 @@ def _integer_power(x: Any, exponent: int) -> Any:
 def _integer_power_rule(g: Any, y: Any, x: Any, exponent: int) -> Any:
     if exponent == 0:
         return g * 0
+    if exponent == 2:
+        gx = g * x
+        return gx + gx
     if exponent > 0:
-        return g * (exponent * x ** (exponent - 1)) if exponent != 2 else g * (2 * x)
+        return g * (exponent * x ** (exponent - 1))
     return times_slope(g, lambda x: exponent / x ** (1 - exponent), x)
 
 
@@ -238,8 +241,8 @@ absolute = _unary(
 )
 relu = _unary(
     "relu",
-    lambda x: np.maximum(x, 0),
-    lambda g, y, x: np.where(x > 0, g, 0.0),
+    lambda x: np.maximum(x, zero_of(x)),
+    lambda g, y, x: np.where(x > zero_of(x), g, zero_of(g)),
     "maximum(x[...], 0)",
     lambda rng: [((rng.uniform(0.2, 2, (2, 3)) * rng.choice([-1, 1], (2, 3)),), ())],
     kinks="0 at 0",
