@@ -271,13 +271,13 @@ for loud in (1, 4, 40):
     print(f"q * {loud:2}: weights {sharp.data}  b = {(sharp @ V).data}")
 assert np.allclose((sharp @ V).data, V.data[0], rtol=0, atol=1e-12)  # a look-up of I
 
-def attend(x, W_q, W_k, W_v):
+def one_word(x, W_q, W_k, W_v):
     shares = ta.softmax((X @ W_k) @ (x @ W_q))
     return shares, shares @ (X @ W_v)
 
-shares, out = attend(X[1], W_q, W_k, W_v=ta.tensor(np.arange(15.0).reshape(3, 5)))
+shares, out = one_word(X[1], W_q, W_k, W_v=ta.tensor(np.arange(15.0).reshape(3, 5)))
 assert np.array_equal(shares.data, weights.data) and out.shape == (5,)  # only b is wider
-shares, _ = attend(X[1], W_q, W_k=2 * W_k, W_v=W_v)
+shares, _ = one_word(X[1], W_q, W_k=2 * W_k, W_v=W_v)
 assert np.abs(shares.data - weights.data).max() > 0.2  # another W_k does change them
 # %% [markdown] lang="en"
 # ## Why not one matrix for query and key?
@@ -325,6 +325,39 @@ d, d_k = 512, 64  # the sizes of the first Transformer
 two, single = 2 * d * d_k, d * d
 print(f"d = {d}, d_k = {d_k}: two narrow matrices {two:,} numbers, a full one {single:,}")
 assert (two, single) == (65_536, 262_144)
+# %% [markdown] lang="en"
+# ## Exercises
+#
+# Write the function, run the cell, read what `grade` says; it knows the usual mistakes.
+# `hint("10.scores")` gives a hint, after three of them `reveal("10.scores")` shows the solution.
+#
+# **1** (5 minutes). The scores of one query with all keys.
+# %% [markdown] lang="zh" of="ed428f"
+# ## 练习
+#
+# 写好函数，运行这一格，看`grade`怎么说；常见的错误它都认得。`hint("10.scores")`给一个提示，三个提示之
+# 后，`reveal("10.scores")`显示答案。
+#
+# **1**（5分钟）。一个查询对所有键的分数。
+# %% exercise="10.scores"
+from tinyattn.learn import grade, hint, reveal
+
+
+def scores(q, K):
+    """Dot products of q, shape (d_k,), with the rows of K, shape (n, d_k): shape (n,)."""
+    ...
+
+grade("10.scores", scores)
+# %% [markdown] lang="en"
+# **2** (10 minutes). The whole step for one query.
+# %% [markdown] lang="zh" of="69f9f4"
+# **2**（10分钟）。一个查询的完整一步。
+# %% exercise="10.attend"
+def attend(q, K, V):
+    """The output for one query q (d_k,) with keys K (n, d_k), values V (n, d_v): (d_v,)."""
+    ...
+
+grade("10.attend", attend)
 # %% [markdown] lang="en"
 # ## Summary
 #

@@ -76,12 +76,7 @@ def test_a_lesson_has_its_rhythm(lesson: Lesson) -> None:
     assert len(predictions) >= 2
     assert all(lesson.cells[at + 1].is_code for at in predictions)  # and then it is seen
     assert (
-        sum(
-            isinstance(node, ast.Assert)
-            for cell in code_cells(lesson)
-            for node in ast.walk(ast.parse(cell.code))
-        )
-        >= 8
+        sum(isinstance(node, ast.Assert) for cell in code_cells(lesson) for node in ast.walk(ast.parse(cell.code))) >= 8
     )
     last = lesson.cells[-1].text("en")
     assert last.startswith("## Summary") and len(re.findall("^- ", last, re.MULTILINE)) == 3
@@ -123,9 +118,7 @@ def test_a_term_has_its_english_where_it_is_first_used_in_chinese(lesson: Lesson
         "秩": "rank",
     }
     for term, english in terms.items():
-        first = next(
-            (cell.text("zh") for cell in lesson.cells if not cell.is_code and term in cell.text("zh")), None
-        )
+        first = next((cell.text("zh") for cell in lesson.cells if not cell.is_code and term in cell.text("zh")), None)
         assert first is None or english in first, f"{term}（{english}）"
 
 

@@ -22,8 +22,7 @@ def lesson_file(folder: Path, text: str, name: str = "77_try.py") -> Path:
 
 def test_prose_and_its_translation_are_one_cell() -> None:
     cells = parse(
-        '# %% [markdown] lang="en"\n# One.\n#\n# Two.\n'
-        '# %% [markdown] lang="zh" of="abc"\n# 一。\n# %%\n\nx = 1\n\n'
+        '# %% [markdown] lang="en"\n# One.\n#\n# Two.\n# %% [markdown] lang="zh" of="abc"\n# 一。\n# %%\n\nx = 1\n\n'
     )
     assert [cell.is_code for cell in cells] == [False, True]
     assert cells[0].texts == {"en": "One.\n\nTwo.", "zh": "一。"} and cells[1].code == "x = 1"
@@ -136,9 +135,7 @@ def test_a_line_begins_with_no_comma_and_ends_with_no_opening_bracket() -> None:
 
 
 def test_markdown_is_shown_without_its_signs() -> None:
-    text = (
-        "# 10 One\n\n**Bold** and *thin* and `x * y`.\n\n- one\n- two\n\n| a | b |\n|---|---|\n| 1 | **2** |"
-    )
+    text = "# 10 One\n\n**Bold** and *thin* and `x * y`.\n\n- one\n- two\n\n| a | b |\n|---|---|\n| 1 | **2** |"
     assert rendered(text, 40).split("\n\n") == [
         "10 One\n======",
         "Bold and thin and `x * y`.",

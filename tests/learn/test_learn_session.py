@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -16,6 +17,7 @@ from tinyattn.learn.lesson import read_lesson
 from tinyattn.learn.progress import Progress, home
 from tinyattn.learn.session import Screen, Session, steps_of
 
+REAL = library.folder()
 TEXT = """# %% [markdown] lang="en"
 # # 77 Small
 #
@@ -80,12 +82,7 @@ def walk(folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.M
 def test_enter_goes_through_to_the_end(walk: Walk) -> None:
     code, shown = walk("", "16?", "", "")
     assert code == 0
-    assert (
-        shown.index("77 Small")
-        < shown.index("x is 2")
-        < shown.index("What is x squared?")
-        < shown.index("\n4\n")
-    )
+    assert shown.index("77 Small") < shown.index("x is 2") < shown.index("What is x squared?") < shown.index("\n4\n")
     assert "Your guess was: 16?" in shown and "end" in shown and "Lesson 77 is done." in shown
 
 
@@ -185,9 +182,7 @@ def test_a_failed_check_stops_with_cell_line_source_and_message(walk: Walk, fold
         ("assert not True", "it should hold, and does not"),
     ],
 )
-def test_whatever_a_cell_raises_is_told_without_a_stack(
-    walk: Walk, folder: Path, code: str, said: str
-) -> None:
+def test_whatever_a_cell_raises_is_told_without_a_stack(walk: Walk, folder: Path, code: str, said: str) -> None:
     (folder / "77_small.py").write_text(TEXT.replace("y = x * x\ny", code), encoding="utf-8")
     result, shown = walk(arguments=("--all",))
     assert result == 1 and said in shown and "Traceback" not in shown
@@ -205,9 +200,7 @@ def test_a_check_also_fails_under_python_without_asserts(folder: Path) -> None:
     assert run.returncode == 1 and "y must be 4" in run.stdout
 
 
-def test_a_picture_is_saved_under_the_cells_name_and_shown_as_text(
-    walk: Walk, folder: Path, tmp_path: Path
-) -> None:
+def test_a_picture_is_saved_under_the_cells_name_and_shown_as_text(walk: Walk, folder: Path, tmp_path: Path) -> None:
     pytest.importorskip("graphviz")
     cell = '# %% picture="small map"\nimport viz\nviz.attention([[0.75, 0.25]], ["I"], ["I", "saw"])\n'
     (folder / "77_small.py").write_text(TEXT + cell, encoding="utf-8")
@@ -224,12 +217,13 @@ def test_a_folder_for_pictures_that_is_a_file_is_refused_first(walk: Walk, tmp_p
 
 
 def test_an_exercise_is_written_into_a_file_once(walk: Walk, folder: Path, tmp_path: Path) -> None:
-    cell = '# %% exercise="77.double"\ndef double(x):\n    ...\n'
+    cell = '# %% exercise="10.scores"\ndef scores(q, K):\n    ...\n'
     (folder / "77_small.py").write_text(TEXT + cell, encoding="utf-8")
+    shutil.copytree(REAL / "exercises", folder / "exercises")
     _, shown = walk("", "", "", "", "e", "e", "")
-    path = tmp_path / "exercise_77_double.py"
-    assert "def double(x):" in path.read_text(encoding="utf-8")
-    assert "Written: exercise_77_double.py" in shown and "is there already" in shown
+    path = tmp_path / "exercise_10_scores.py"
+    assert "def scores(q, K):" in path.read_text(encoding="utf-8")
+    assert "Written: exercise_10_scores.py" in shown and "is there already" in shown
     assert "There is no exercise at this step." in walk("e", "q", arguments=("--restart",))[1]
 
 
@@ -267,10 +261,7 @@ def test_an_unreadable_progress_is_put_aside_and_told(walk: Walk, tmp_path: Path
     code, shown = walk("", "q")
     assert code == 0 and "could not be read" in shown
     assert (tmp_path / "home" / "progress-unreadable.json").read_text(encoding="utf-8") == "{broken"
-    assert (
-        json.loads((tmp_path / "home" / "progress.json").read_text(encoding="utf-8"))["lessons"]["77"]["step"]
-        == 1
-    )
+    assert json.loads((tmp_path / "home" / "progress.json").read_text(encoding="utf-8"))["lessons"]["77"]["step"] == 1
 
 
 @pytest.mark.parametrize(
@@ -296,9 +287,7 @@ def test_two_windows_do_not_wipe_out_each_other(folder: Path) -> None:
     assert Progress().step("01", "f") == 3 and Progress().step("02", "f") == 5
 
 
-def test_progress_lies_where_the_platform_keeps_such_things(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_progress_lies_where_the_platform_keeps_such_things(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("TINYATTN_HOME", str(tmp_path))
     assert home() == tmp_path
     monkeypatch.delenv("TINYATTN_HOME")
@@ -349,11 +338,7 @@ def test_lesson_10_is_stepped_through_by_typing(tmp_path: Path) -> None:
     run = learn("10", "--lang", "en", typed="\n\n2 1\nq\n", cwd=tmp_path)
     assert run.returncode == 0 and b"You stopped at step 4" in run.stdout
     again = learn("10", "--lang", "en", typed="\n" * 60, cwd=tmp_path)
-    assert (
-        again.returncode == 0
-        and b"Going on at step 4" in again.stdout
-        and b"Lesson 10 is done." in again.stdout
-    )
+    assert again.returncode == 0 and b"Going on at step 4" in again.stdout and b"Lesson 10 is done." in again.stdout
 
 
 def test_a_reader_of_the_output_may_close_early(tmp_path: Path) -> None:

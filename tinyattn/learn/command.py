@@ -45,12 +45,8 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("lesson", nargs="?", help="number or part of the name: 10, one_query")
     parser.add_argument("--all", action="store_true", help="run it through without waiting")
-    parser.add_argument(
-        "--restart", action="store_true", help="begin at the first step, not where you stopped"
-    )
-    parser.add_argument(
-        "--lang", choices=["en", "zh"], help="language of the prose; default: from the locale"
-    )
+    parser.add_argument("--restart", action="store_true", help="begin at the first step, not where you stopped")
+    parser.add_argument("--lang", choices=["en", "zh"], help="language of the prose; default: from the locale")
     parser.add_argument(
         "--out",
         type=Path,
@@ -111,6 +107,4 @@ def _state(lesson: Lesson, progress: Progress, screen: Screen) -> str:
     if at:
         state = screen.sayings("at", at=at + 1, of=len(steps_of(lesson, screen.lang)))
     passed = sum(bool(progress.exercise(name).get("passed")) for name in lesson.exercises)
-    return state + (
-        f", {screen.sayings('exercises')} {passed}/{len(lesson.exercises)}" if lesson.exercises else ""
-    )
+    return state + (f", {screen.sayings('exercises')} {passed}/{len(lesson.exercises)}" if lesson.exercises else "")

@@ -120,9 +120,7 @@ def read_lesson(path: Path) -> Lesson:
         raise LessonError("a lesson begins with a cell of prose that holds its title.", str(path), head.line)
     found = _HEAD.search(head.text("en"))
     if found is None:
-        raise LessonError(
-            "the first cell says what it needs: **Needs** 03, 07 · **Minutes** 40.", str(path), head.line
-        )
+        raise LessonError("the first cell says what it needs: **Needs** 03, 07 · **Minutes** 40.", str(path), head.line)
     needs = tuple(re.findall(r"\d\d", found["needs"]))
     titles = {lang: _title(text, str(path), head.line) for lang, text in head.texts.items()}
     return Lesson(path.name[:2], path, cells, titles, needs, int(found["minutes"]), fingerprint(source))
@@ -188,14 +186,10 @@ def _cell(number: int, rest: str, lines: list[str], name: str) -> Cell:
 def _join(cells: list[Cell], translation: Cell, name: str) -> None:
     """Put a translation to the prose before it."""
     if not cells or cells[-1].is_code:
-        raise LessonError(
-            "a translation stands right after the prose that it translates.", name, translation.line
-        )
+        raise LessonError("a translation stands right after the prose that it translates.", name, translation.line)
     before, tags = cells[-1], dict(translation.tags)
     ((lang, text),) = translation.texts.items()
-    cells[-1] = Cell(
-        before.line, texts={**before.texts, lang: text}, tags={**before.tags, f"of {lang}": tags["of"]}
-    )
+    cells[-1] = Cell(before.line, texts={**before.texts, lang: text}, tags={**before.tags, f"of {lang}": tags["of"]})
 
 
 def _title(text: str, name: str, line: int) -> str:

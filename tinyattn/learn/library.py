@@ -19,9 +19,7 @@ def folder() -> Path:
     inside, beside = package / "tutorials", package.parent / "tutorials"
     if inside.is_dir():
         return inside
-    if (
-        beside.is_dir() and (package.parent / "pyproject.toml").is_file()
-    ):  # not some other package's tutorials
+    if beside.is_dir() and (package.parent / "pyproject.toml").is_file():  # not some other package's tutorials
         return beside
     raise LessonError("the folder with the lessons is missing; install tinyattn again.", str(inside))
 
@@ -54,9 +52,7 @@ def find(wanted: str) -> Lesson:
     number = word.zfill(2)
     found = [path for path in every if path.name.startswith(f"{number}_")] if word.isdigit() else []
     found = found or [path for path in every if path.stem.lower() == word]
-    found = found or (
-        [path for path in every if word in path.stem.lower()] if not word.isdigit() and word else []
-    )
+    found = found or ([path for path in every if word in path.stem.lower()] if not word.isdigit() and word else [])
     if len(found) == 1:
         return read_lesson(found[0])
     names = ", ".join(path.stem for path in (found or every))

@@ -99,8 +99,6 @@ class Progress:
         self._facts[part] = {**(group if isinstance(group, dict) else {}), name: facts}
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            write_whole(
-                self.path, json.dumps(self._facts, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
-            )
+            write_whole(self.path, json.dumps(self._facts, indent=1, sort_keys=True, ensure_ascii=False) + "\n")
         except OSError as error:
             self.trouble = f"Where you are could not be kept in {self.path.parent}: {error.strerror}."

@@ -194,6 +194,4 @@ def coloured(code: str) -> str:
 def _paint(token: tokenize.TokenInfo) -> str:
     if token.type == tokenize.NAME:
         return _KEYWORD if keyword.iskeyword(token.string) else ""
-    return {tokenize.STRING: _STRING, tokenize.NUMBER: _NUMBER, tokenize.COMMENT: _COMMENT}.get(
-        token.type, ""
-    )
+    return {tokenize.STRING: _STRING, tokenize.NUMBER: _NUMBER, tokenize.COMMENT: _COMMENT}.get(token.type, "")

@@ -16,7 +16,7 @@ from pathlib import Path
 from types import CodeType, TracebackType
 from typing import Any, TextIO
 
-from tinyattn.errors import TinyattnError
+from tinyattn.errors import MissingLibraryError, TinyattnError
 from tinyattn.learn.lesson import Cell, Lesson
 
 
@@ -135,6 +135,10 @@ class Runner:
 
     def try_out(self, text: str, line: Callable[[str], None]) -> Any:
         """Run what the reader typed; errors come as a line of text."""
+        from tinyattn.learn import grade, hint, reveal
+
+        for helper in (grade, hint, reveal):
+            self.names.setdefault(helper.__name__, helper)
         stream = SayingStream(line)
         try:
             with redirect_stdout(_as_stream(stream)):
@@ -164,8 +168,10 @@ class Runner:
         path = self.picture_path(at)
         try:
             picture.save(path)
+        except TinyattnError:
+            raise
         except ImportError as error:
-            raise TinyattnError(f"{error.name} is not installed") from None
+            raise MissingLibraryError(f"{error.name} is not installed") from None
         except OSError as error:
             raise TinyattnError(f"{path} cannot be written: {error.strerror}") from None
         return path
@@ -188,12 +194,9 @@ class Runner:
 
 
 def is_picture(value: Any) -> bool:
-    """Whether a cell gave something to look at; pictures are not imported to find that out."""
-    return (
-        all(hasattr(value, name) for name in ("svg", "dot", "alt_text", "save"))
-        if type(value).__module__.startswith("viz.")
-        else False
-    )
+    """Whether a cell gave something to look at; the type is asked: the value would draw itself."""
+    kind = type(value)
+    return kind.__module__.startswith("viz.") and hasattr(kind, "save") and hasattr(kind, "alt_text")
 
 
 def compiled(source: str, path: str, line: int) -> tuple[CodeType, CodeType | None]:
@@ -205,9 +208,7 @@ def compiled(source: str, path: str, line: int) -> tuple[CodeType, CodeType | No
     last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
     steps = compile(tree, path, "exec", dont_inherit=True, optimize=0)
     if not isinstance(last, ast.Expr) or source.rstrip().endswith(";"):
-        return steps if last is None else compile(
-            ast.Module([*tree.body, last], []), path, "exec", optimize=0
-        ), None
+        return steps if last is None else compile(ast.Module([*tree.body, last], []), path, "exec", optimize=0), None
     return steps, compile(ast.Expression(last.value), path, "eval", dont_inherit=True, optimize=0)
 
 

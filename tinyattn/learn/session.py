@@ -15,13 +15,20 @@ from typing import Any, TextIO
 
 from tinyattn.errors import ArgumentError, TinyattnError
 from tinyattn.files import write_whole
+from tinyattn.learn import grading
+from tinyattn.learn.exercises import find_exercise
 from tinyattn.learn.lesson import Cell, Lesson
 from tinyattn.learn.progress import Progress
-from tinyattn.learn.prose import coloured, rendered
+from tinyattn.learn.prose import coloured, rendered, wrap
 from tinyattn.learn.runner import CellFailed, Runner, is_picture
 from tinyattn.learn.words import Sayings
 from tinyattn.terminal import ascii_form, display_width, say
 
+_IMPORTS = """import numpy as np
+
+import tinyattn as ta
+from tinyattn.learn import grade, hint, reveal
+"""
 _LINES = 18  # a step shows about this much prose
 _WIDEST = 96
 _FAINT, _RED, _OFF = "\x1b[2m", "\x1b[31m", "\x1b[0m"
@@ -66,9 +73,7 @@ class Screen:
 def _has_colours(stream: TextIO) -> bool:
     if not stream.isatty() or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
         return False
-    return os.name != "nt" or bool(
-        os.environ.get("WT_SESSION") or os.environ.get("ANSICON") or os.environ.get("TERM")
-    )
+    return os.name != "nt" or bool(os.environ.get("WT_SESSION") or os.environ.get("ANSICON") or os.environ.get("TERM"))
 
 
 class Leave(Exception):
@@ -113,6 +118,7 @@ class Session:
             The exit code: 0, or 1 when a cell failed.
         """
         at = start
+        grading.language = self.screen.lang
         try:
             if at:
                 self.screen.faint(self._say("resumed", at=at + 1, of=len(self.steps)))
@@ -259,19 +265,22 @@ class Session:
             return
         path = Path(f"exercise_{name.replace('.', '_')}.py")
         try:
-            written = write_exercise(self.lesson, cell, path)
+            written = write_exercise(self.lesson, cell, path, self.screen.lang)
         except OSError as error:
             self.screen.alarm(f"{path}: {error.strerror}")
             return
         self.screen.faint(self._say("exercise written" if written else "exercise there", path=path))
 
 
-def write_exercise(lesson: Lesson, cell: Cell, path: Path) -> bool:
+def write_exercise(lesson: Lesson, cell: Cell, path: Path, lang: str = "en") -> bool:
     """Write the stub of an exercise into a file of the reader's, unless it is there already."""
     if path.exists():
         return False
-    start = f"# Exercise {cell.tags['exercise']} of lesson {lesson.number}: {lesson.title('en')}\n\n"
-    write_whole(path, start + cell.code + "\n")
+    exercise = find_exercise(cell.tags["exercise"])
+    task = "\n".join(f"# {line}" for line in wrap(exercise.task[lang == "zh"], 100))
+    title = f"# {exercise.name}, {lesson.title(lang)}"
+    stub = "\n".join(line for line in cell.code.split("\n") if not line.startswith(("import ", "from ")))
+    write_whole(path, f"{title}\n{task}\n\n{_IMPORTS}\n\n{stub.strip()}\n")
     return True
 
 

@@ -67,6 +67,81 @@ _SAYINGS: dict[str, tuple[str, str]] = {
         "{path} is there already, and was left as it is. Run: python {path}",
         "{path} 已经存在，没有改动。运行：python {path}",
     ),
+    # grading
+    "unwritten": (
+        "{name}: nothing written yet. {signature}\n  {task}",
+        "{name}：还没有写。{signature}\n  {task}",
+    ),
+    "passed": (
+        "{name}: {passed} of {of} public checks passed.",
+        "{name}：{of}项公开检验，通过了{passed}项。",
+    ),
+    "called": ("{call}", "{call}"),
+    "expected": ("expected {value}, shape {shape}", "应得 {value}，形状 {shape}"),
+    "received": ("received {value}, shape {shape}", "实得 {value}，形状 {shape}"),
+    "shape": ("The shapes differ.", "形状不同。"),
+    "differs": (
+        "first difference at {place}: expected {expected}, received {received}",
+        "第一处不同在 {place}：应得 {expected}，实得 {received}",
+    ),
+    "property": ("This should hold, and does not: {sentence}", "下面这一点应当成立，却不成立：{sentence}"),
+    "gradient": (
+        "The gradient for {name} is wrong at {place}: differences give {expected}, your function {received}",
+        "对{name}的梯度在 {place} 处不对：差分得 {expected}，经过你的函数得 {received}",
+    ),
+    "gradient lost": (
+        "The result no longer depends on its inputs for the engine: no gradient flows back."
+        " Use tensor operations, not .data or np.array.",
+        "对引擎来说，结果已经与输入脱离，梯度传不回来。请用张量运算，不要用 .data 或 np.array。",
+    ),
+    "nothing": (
+        "Nothing is returned: a line with return is missing, or returns nothing.",
+        "没有返回任何东西：缺少 return，或 return 后面是空的。",
+    ),
+    "no tensor": ("A tensor is expected; this is a {kind}.", "应当返回张量（Tensor）；这里是{kind}。"),
+    "no numbers": ("Numbers are expected; this is a {kind}.", "应当返回数；这里是{kind}。"),
+    "not callable": (
+        "A function is expected, {wanted}; this is a {kind}.",
+        "应当给一个函数{wanted}；这里是{kind}。",
+    ),
+    "signature": (
+        "It must be possible to call it as {wanted}; yours takes {got}.",
+        "它必须能这样调用：{wanted}；你的函数参数是{got}。",
+    ),
+    "changes": (
+        "The numbers are right, but {name} is changed on the way. Write x = x + 1, not x += 1.",
+        "数是对的，但途中改动了{name}；请在副本上运算，写 x = x + 1，不要写 x += 1。",
+    ),
+    "raised": ("It raised {text}", "运行时抛出 {text}"),
+    "at line": ("at line {line}: {source}", "第{line}行：{source}"),
+    "too long": (
+        "It had not finished after {seconds} seconds, and was stopped. Does a loop ever end?",
+        "{seconds}秒后仍未结束，已停止。是不是有循环停不下来？",
+    ),
+    "died": (
+        "Its process ended without a result (code {code}). {text}",
+        "它的进程没有给出结果就结束了（代码 {code}）。{text}",
+    ),
+    "mistake": ("What it looks like: {text}", "看起来是：{text}"),
+    "all zero": ("every number is 0.", "所有的数都是0。"),
+    "negative": ("the sign is the other way round.", "正负号反了。"),
+    "doubled": (
+        "it is exactly twice what it should be; is something added twice?",
+        "正好是应得的两倍；是不是有什么加了两次？",
+    ),
+    "halved": ("it is exactly half of what it should be.", "正好是应得的一半。"),
+    "transposed": ("rows and columns are exchanged.", "行和列弄反了。"),
+    "more help": ('Stuck? hint("{name}")', '卡住了？hint("{name}")'),
+    "printed": ("Your function printed:", "你的函数打印了："),
+    "hint": ("Hint {at} of {of}: {text}", "提示 {at}/{of}：{text}"),
+    "no more hints": (
+        'That was the last hint; the solution: reveal("{name}")',
+        '这是最后一个提示；看答案：reveal("{name}")',
+    ),
+    "hints left": (
+        'There are {count} hints left: hint("{name}"). The solution now: reveal("{name}", anyway=True)',
+        '还有{count}个提示：hint("{name}")。仍要看答案：reveal("{name}", anyway=True)',
+    ),
     "no exercise": ("There is no exercise at this step.", "这一步没有练习。"),
 }
 
