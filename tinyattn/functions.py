@@ -281,7 +281,7 @@ def _constant_like(x: Any, like: Any, name: str) -> Tensor:
 
 def boolean(value: Any, name: str, what: str) -> np.ndarray:
     """A mask as a boolean array; numbers are refused, because 0/1, -inf and True mean different things to people."""
-    array = np.asarray(values_of(value))
+    array = np.array(values_of(value))  # a copy, so that later writes to the mask do not reach a recorded graph
     if array.dtype != bool:
         raise ArgumentTypeError(
             message(f"{name}: {what} has dtype {array.dtype}.", "It must be boolean; True means yes.", f"Write {what} != 0, or x > 0 for the test you mean.")
@@ -594,7 +594,7 @@ def take_along_axis(x: TensorLike, indices: ArrayLike, axis: int = -1) -> Tensor
 
 def whole_array(value: Any, name: str, what: str) -> np.ndarray:
     """An array of whole numbers, or words."""
-    array = np.asarray(values_of(value))
+    array = np.array(values_of(value))
     if array.size == 0 and array.dtype.kind == "f":
         array = array.astype(int)
     if array.dtype.kind not in "iu":
@@ -723,7 +723,7 @@ def cross_entropy(
         raise ArgumentError(f"cross_entropy: label_smoothing={label_smoothing} must lie between 0 and 1.")
     counted = right if ignore_index is None else np.where(right == ignore_index, 0, right)
     in_range(counted, scores.shape[-1], "cross_entropy", "target", describe(scores))
-    return apply(fused.cross_entropy, (_floating(scores),), (np.array(right), ignore_index, float(label_smoothing), reduction))
+    return apply(fused.cross_entropy, (_floating(scores),), (right, ignore_index, float(label_smoothing), reduction))
 
 
 def scaled_dot_product_attention(

@@ -150,20 +150,19 @@ def as_plain_array(x: Tensor, dtype: Any, copy: bool | None) -> np.ndarray:
     return array.copy() if copy else array
 
 
-_READERS = ("numpy.testing", "numpy._core.arrayprint", "numpy.lib._npyio", "matplotlib", "pandas", "unittest", "numpy.ma")
+_READERS = ("numpy.testing", "numpy._core.arrayprint", "numpy.lib._npyio", "matplotlib", "pandas", "_pytest", "numpy.ma")
 
 
 def _gradient_would_be_lost() -> bool:
     """False when whoever asks only reads, such as assert_allclose or a plot."""
-    frame = sys._getframe(2)
-    while frame is not None and find_place(frame.f_code.co_filename) is not OUTSIDE:
-        frame = frame.f_back  # type: ignore[assignment]
-    for _ in range(6):
-        if frame is None:
-            return True
-        if str(frame.f_globals.get("__name__", "")).startswith(_READERS):
+    frame: Any = sys._getframe(2)
+    while frame is not None:
+        module = str(frame.f_globals.get("__name__", ""))
+        if module.startswith(_READERS):
             return False
-        frame = frame.f_back  # type: ignore[assignment]
+        if find_place(frame.f_code.co_filename) is OUTSIDE and not module.startswith("numpy"):
+            return True
+        frame = frame.f_back
     return True
 
 

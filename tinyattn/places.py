@@ -13,6 +13,7 @@ ENGINE, PACKAGE, OUTSIDE = "engine", "package", "outside"
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
 _VIZ = os.path.join(os.path.dirname(_HERE), "viz")
+_LIBRARY = os.path.dirname(os.path.abspath(os.__file__))  # copy, pickle, contextlib: between a learner's line and us
 _ENGINE_FILES = {"tensor.py", "functions.py", "numpy_protocol.py", "autodiff.py", "mode.py", "names.py"}
 
 
@@ -30,11 +31,18 @@ def find_place(filename: str) -> str:
 
 def _decide(filename: str) -> str:
     folder, base = os.path.split(filename)
-    if (folder == _HERE and base in _ENGINE_FILES) or folder == os.path.join(_HERE, "ops") or base == "contextlib.py":
+    if (folder == _HERE and base in _ENGINE_FILES) or folder == os.path.join(_HERE, "ops"):
         return ENGINE
-    if (folder.startswith(_HERE) and "tutorials" not in folder) or folder.startswith(_VIZ):
+    if _inside(folder, os.path.join(_HERE, "tutorials")):
+        return OUTSIDE
+    if _inside(folder, _HERE) or _inside(folder, _VIZ):
         return PACKAGE
-    return OUTSIDE
+    installed = "site-packages" in folder or "dist-packages" in folder
+    return ENGINE if _inside(folder, _LIBRARY) and not installed else OUTSIDE
+
+
+def _inside(folder: str, parent: str) -> bool:
+    return folder == parent or folder.startswith(parent + os.sep)
 
 
 def outside_package(frame: Any) -> tuple[Any, int] | None:
