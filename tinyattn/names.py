@@ -8,14 +8,13 @@ Nothing is looked up until somebody wants to read a name.
 from __future__ import annotations
 
 import functools
+import itertools
 import sys
 from typing import TYPE_CHECKING, Any
 
-from tinyattn import errors
 from tinyattn.places import caller_variables
 
 if TYPE_CHECKING:
-    from tinyattn.ops import Op
     from tinyattn.tensor import Tensor
 
 _STORES = {"STORE_FAST", "STORE_NAME", "STORE_GLOBAL", "STORE_DEREF", "STORE_FAST_LOAD_FAST", "STORE_FAST_STORE_FAST"}
@@ -31,7 +30,7 @@ def _targets(code: Any) -> dict[int, str]:
 
     found: dict[int, str] = {}
     instructions = [i for i in dis.get_instructions(code) if i.opname not in ("CACHE", "COPY", "EXTENDED_ARG")]
-    for before, after in zip(instructions, instructions[1:], strict=False):
+    for before, after in itertools.pairwise(instructions):
         if after.opname in _STORES:
             target = after.argval[0] if isinstance(after.argval, tuple) else after.argval
             if isinstance(target, str) and target.isidentifier():  # not pytest's own "@py_assert1"
@@ -83,38 +82,16 @@ def variable_names(variables: dict[str, Any]) -> dict[int, str]:
 def known_name(x: Tensor, variables: dict[str, Any] | None = None) -> str:
     """What a learner would call a tensor: its given name, its variable, what its line stores, or its op."""
     if x.given_name:
-        return x.given_name
+        return str(x.given_name)
     here = variables if variables is not None else caller_variables(sys._getframe(1))
     by_identity = variable_names(here).get(id(x))
     if by_identity:
         return by_identity
     if type(x).__name__ == "Constant":
         return f"{x.data[()]:.4g}" if x.ndim == 0 else "array"
-    return stored_target(x.code, x.lasti) or (f"{x.op.name}(...)" if x.op is not None else "tensor")
+    return stored_target(x.code, x.lasti) or ("tensor" if x.op is None else f"{x.op.name}(...)")
 
 
-def explain_failure(op: Op, inputs: tuple[Tensor, ...], params: tuple[Any, ...], error: Exception) -> Exception:
-    """What happened with names and shapes, why, and what to write instead."""
-    if isinstance(error, errors.TinyattnError):
-        return error
-    variables = caller_variables(sys._getframe(1))
-    names = [known_name(x, variables) for x in inputs]
-    shown = ", ".join(f"{name}: {x.shape}" for name, x in zip(names, inputs, strict=True))
-    named = dict(zip(op.param_names, params, strict=True))
-    extra = "".join(f", {name}={value}" for name, value in named.items() if isinstance(value, (int, float, str, tuple)))
-    try:
-        why, instead = op.explain(names, [x.shape for x in inputs], named) if op.explain else ("", "")
-    except (ValueError, IndexError, TypeError):
-        why, instead = "", ""
-    made = [f"{name} was made at {place_text(x)}." for name, x in zip(names, inputs, strict=True) if place_text(x)][-1:]
-    what = f"{op.name}({shown}{extra}) does not fit." if why else f"{op.name}({shown}{extra}): {error}."
-    kind = errors.ShapeError
-    if isinstance(error, IndexError):
-        kind = errors.IndexRangeError  # type: ignore[assignment]
-        what = f"{op.name}({shown}): {error}."
-    elif isinstance(error, TypeError):
-        kind = errors.DTypeError  # type: ignore[assignment]
-        what = f"{op.name}({', '.join(f'{name}: {x.dtype}' for name, x in zip(names, inputs, strict=True))}): {error}."
-    elif isinstance(error, MemoryError):
-        what, why, instead = f"{op.name}({shown}{extra}): the result does not fit into memory.", "", ""
-    return kind(errors.message(what, why, " ".join([instead, *made]).strip()))
+def describe(x: Tensor) -> str:
+    """A tensor as errors show it: its name and shape."""
+    return f"{known_name(x)}: {x.shape}"

@@ -1,0 +1,367 @@
+"""What the engine's errors say, put together only when something has failed.
+
+Each function here gives an exception and leaves the raising to its caller: ``raise explain.immutable(t)`` says at
+the place of the fault what is refused, and the sentences do not stand in the way of the code.  Every message has
+the three parts of `tinyattn.errors.message`.  ``REASONS`` says for an operation, by its name, why a call cannot
+work; an operation of your own raises its own `ShapeError` in its forward, or is explained by NumPy's words.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from tinyattn.errors import (
+    ArgumentError,
+    ArgumentTypeError,
+    DTypeError,
+    GraphError,
+    IndexRangeError,
+    RuleError,
+    ShapeError,
+    TinyattnError,
+    message,
+)
+from tinyattn.names import describe, known_name, place_text
+from tinyattn.places import caller_variables
+
+if TYPE_CHECKING:
+    from tinyattn.ops import Op
+    from tinyattn.tensor import Tensor
+
+Shapes = Sequence[tuple[int, ...]]
+Reason = tuple[str, str]
+
+# -- a call that an operation cannot carry out -------------------------------------------------------------------
+
+
+def failed_call(op: Op, inputs: Sequence[Tensor], params: tuple[Any, ...], error: Exception) -> Exception:
+    """Turn whatever a forward raised into words about this operation and these operands."""
+    if isinstance(error, TinyattnError):
+        return error
+    variables = caller_variables(sys._getframe(1))
+    names = [known_name(x, variables) for x in inputs]
+    shapes = [x.shape for x in inputs]
+    named = dict(zip(op.param_names, params, strict=True))
+    shown = _pairs(names, shapes)
+    extra = "".join(f", {name}={value}" for name, value in named.items() if isinstance(value, (int, float, str, tuple)))
+    try:
+        why, instead = REASONS[op.name](names, shapes, named) if op.name in REASONS else ("", "")
+    except (ValueError, IndexError, TypeError):
+        why, instead = "", ""
+    places = ((name, place_text(x)) for name, x in zip(reversed(names), reversed(inputs), strict=True))
+    made = next((f"{name} was made at {place}." for name, place in places if place), "")
+    advice = f"{instead} {made}".strip()
+    call = f"{op.name}({shown}{extra})"
+    if isinstance(error, MemoryError):
+        return ShapeError(message(f"{call}: the result does not fit into memory.", "", made))
+    if isinstance(error, IndexError):
+        return IndexRangeError(message(f"{op.name}({shown}): {error}.", why, advice))
+    if isinstance(error, TypeError):
+        return DTypeError(message(f"{op.name}({_pairs(names, [x.dtype for x in inputs])}): {error}.", why, advice))
+    return ShapeError(message(f"{call} does not fit." if why else f"{call}: {error}.", why, advice))
+
+
+def _pairs(names: Sequence[str], facts: Sequence[Any]) -> str:
+    return ", ".join(f"{name}: {fact}" for name, fact in zip(names, facts, strict=True))
+
+
+def _broadcast(names: Sequence[str], shapes: Shapes, params: dict[str, Any]) -> Reason:
+    for axis in range(1, max(map(len, shapes)) + 1):
+        sizes = [shape[-axis] for shape in shapes if len(shape) >= axis]
+        if len({size for size in sizes if size != 1}) > 1:
+            shown = " and ".join(map(str, sizes))
+            return f"Axis -{axis} has the sizes {shown}; they must be equal, or one of them 1.", _hint(names, shapes)
+    return "", ""
+
+
+def _hint(names: Sequence[str], shapes: Shapes) -> str:
+    (left, right), (a, b) = names[:2], shapes[:2]
+    if len(a) == len(b) == 2 and a == b[::-1]:
+        return f"Did you mean {right}.mT, shape {a}?"
+    if len(b) == 1 and len(a) == 2 and b[0] == a[0]:
+        return f"Did you mean {right}[:, None], shape {(b[0], 1)}, one number for each row?"
+    if len(a) == 1 and len(b) == 2 and a[0] == b[0]:
+        return f"Did you mean {left}[:, None], shape {(a[0], 1)}, one number for each row?"
+    return "Insert an axis of size 1 with expand_dims, or reshape one of them."
+
+
+def _matmul(names: Sequence[str], shapes: Shapes, params: dict[str, Any]) -> Reason:
+    (left, right), (a, b) = names, shapes
+    if not a or not b:
+        return "A matrix product needs at least one axis on both sides.", f"Write {left} * {right} for a number."
+    inner, where_inner = (b[0], "only axis") if len(b) == 1 else (b[-2], "second-to-last axis")
+    if a[-1] == inner:
+        why = f"The batch axes {a[:-2]} and {b[:-2]} do not broadcast."
+        return why, "Insert an axis of size 1 with expand_dims, or reshape one of them."
+    why = f"The last axis of {left} ({a[-1]}) must equal the {where_inner} of {right} ({inner})."
+    if len(b) >= 2 and a[-1] == b[-1]:
+        return why, f"Did you mean {left} @ {right}.mT? That gives shape {(*b[:-2], *a[-2:-1], b[-2])}."
+    if len(a) >= 2 and a[-2] == inner:
+        return why, f"Did you mean {left}.mT @ {right}? That gives shape {(*a[:-2], a[-1], *b[-1:])}."
+    return why, f"Check how {left} and {right} were made."
+
+
+def _einsum(names: Sequence[str], shapes: Shapes, params: dict[str, Any]) -> Reason:
+    seen: dict[str, tuple[str, int]] = {}
+    for name, labels, shape in zip(names, params["subscripts"].split("->")[0].split(","), shapes, strict=True):
+        for label, size in zip(labels, shape, strict=False):
+            other, before = seen.setdefault(label, (name, size))
+            if before != size and 1 not in (before, size):
+                return f"Label {label!r} has size {before} in {other} and {size} in {name}.", "One label, one size."
+    return "", "Write one letter per axis, for example 'ij,jk->ik'."
+
+
+def _empty(names: Sequence[str], shapes: Shapes, params: dict[str, Any]) -> Reason:
+    return "An empty axis has no largest or smallest number.", "Check that there is at least one row, or pad it."
+
+
+def _reshape(names: Sequence[str], shapes: Shapes, params: dict[str, Any]) -> Reason:
+    old, new = math.prod(shapes[0]), math.prod(params["shape"])
+    why = f"{names[0]} has {old} numbers, the new shape {params['shape']} has room for {new}."
+    return why, "One size may be -1."
+
+
+def _broadcast_to(names: Sequence[str], shapes: Shapes, params: dict[str, Any]) -> Reason:
+    why = f"Read from the right, each size of {shapes[0]} must be 1 or the one of {params['shape']}."
+    return why, f"Insert axes of size 1 into {names[0]} with expand_dims first."
+
+
+def _join(names: Sequence[str], shapes: Shapes, params: dict[str, Any]) -> Reason:
+    first, axis = shapes[0], params["axis"]
+    for name, shape in zip(names, shapes, strict=True):
+        if len(shape) != len(first):
+            return f"{names[0]} has {len(first)} axes and {name} has {len(shape)}.", "Add axes with expand_dims."
+        for a, (left, right) in enumerate(zip(first, shape, strict=True)):
+            if a != axis and left != right:
+                return f"Axis {a} is {left} in {names[0]} and {right} in {name}; only the joined axis may differ.", ""
+    return "", ""
+
+
+def _index(names: Sequence[str], shapes: Shapes, params: dict[str, Any]) -> Reason:
+    why = f"{names[0]} has shape {shapes[0]}; indices run from 0, or from -size, to size - 1."
+    return why, "Check the index against that shape."
+
+
+def _layer_norm(names: Sequence[str], shapes: Shapes, params: dict[str, Any]) -> Reason:
+    return f"Gain and bias need one number for each of the {shapes[0][-1:]} entries of a row.", "Give both that shape."
+
+
+def _attention(names: Sequence[str], shapes: Shapes, params: dict[str, Any]) -> Reason:
+    q, k, v = shapes
+    if min(len(q), len(k), len(v)) < 2:
+        why = "Queries, keys and values are matrices: one row per position."
+        return why, f"Write {names[0]}[None] for a single row."
+    if q[-1] != k[-1]:
+        return f"A query has width {q[-1]} and a key {k[-1]}; their dot product needs equal widths.", ""
+    if k[-2] != v[-2]:
+        return f"There are {k[-2]} keys and {v[-2]} values; each key needs its value.", ""
+    if params["keep"] is not None:
+        mask = params["keep"].shape
+        return f"The mask has shape {mask}; it must broadcast to (..., {q[-2]}, {k[-2]}): queries by keys.", ""
+    return "The batch axes do not broadcast.", ""
+
+
+REASONS: dict[str, Callable[[Sequence[str], Shapes, dict[str, Any]], Reason]] = {
+    **dict.fromkeys(("add", "subtract", "multiply", "divide", "power", "maximum", "minimum", "where"), _broadcast),
+    **dict.fromkeys(("max", "min"), _empty),
+    **dict.fromkeys(("concatenate", "stack"), _join),
+    **dict.fromkeys(("index", "take_along_axis"), _index),
+    "matmul": _matmul,
+    "einsum": _einsum,
+    "reshape": _reshape,
+    "broadcast_to": _broadcast_to,
+    "layer_norm": _layer_norm,
+    "scaled_dot_product_attention": _attention,
+}
+"""Why a call cannot work and what to write instead, from the operands' names and shapes and the parameters."""
+
+# -- numbers that a tensor cannot hold ---------------------------------------------------------------------------
+
+
+def list_of_tensors() -> Exception:
+    """A list with tensors in it, where plain numbers are expected."""
+    what = "a list that holds tensors was given where numbers are expected."
+    return ArgumentTypeError(
+        message(what, "Its numbers could be copied, but the gradient would be lost.", "Write ta.stack([...]).")
+    )
+
+
+def not_an_array(data: Any, error: Exception) -> Exception:
+    """Rows of several lengths, text, and whatever else NumPy makes no array of."""
+    what = f"cannot make an array of this {type(data).__name__}: {error}."
+    return ArgumentTypeError(message(what, "", "Rows must be equally long."))
+
+
+def not_numbers(dtype: Any) -> Exception:
+    """An array of text, objects, complex or very long numbers."""
+    return DTypeError(
+        message(
+            f"an array of {dtype} was given where numbers are expected.",
+            "Tensors hold float16, float32, float64, integers or bool.",
+            "Convert it first, for example with np.asarray(data, dtype=float).",
+        )
+    )
+
+
+def no_slope(dtype: Any) -> Exception:
+    """Whole numbers that shall have a gradient."""
+    return DTypeError(
+        message(
+            f"tensor of {dtype} with requires_grad=True: a whole number cannot move a little, so it has no slope.",
+            "",
+            "Write floating-point numbers: 1.0 instead of 1, or dtype=float.",
+        )
+    )
+
+
+# -- what a tensor refuses ---------------------------------------------------------------------------------------
+
+
+def no_length(x: Tensor) -> Exception:
+    """``len`` of a single number."""
+    what = f"len({describe(x)}): a 0-d tensor has no length."
+    return ArgumentTypeError(message(what, "", "It is one number: float(t)."))
+
+
+def not_one_number(x: Tensor) -> Exception:
+    """``float``, ``item`` or truth of several numbers."""
+    return ArgumentError(
+        message(
+            f"{describe(x)} has {x.size} numbers, so it is not one number.",
+            "float, item, truth and an empty format need exactly one.",
+            "Pick an entry first, reduce with .sum() or .mean(), or ask (t > 0).all().",
+        )
+    )
+
+
+def immutable(x: Tensor) -> Exception:
+    """``t[i] = v``."""
+    return GraphError(
+        message(
+            f"{describe(x)}[...] = ... would change an array that a graph may have recorded.",
+            "Tensors are immutable, so that no gradient can be computed from numbers that changed.",
+            "Write t = ta.where(mask, new, t), or for a leaf: a = t.numpy(); a[...] = new; t.assign(a).",
+        )
+    )
+
+
+def in_place(x: Tensor) -> Exception:
+    """``W -= lr * W.grad``."""
+    return GraphError(
+        message(
+            f"{describe(x)} is a leaf with a gradient; updating it in place would corrupt recorded graphs.",
+            "An update is not part of the computation that is differentiated.",
+            "Write W.assign(W.data - lr * W.grad), or use an optimiser: opt.step().",
+        )
+    )
+
+
+def not_a_leaf(x: Tensor, done: str, why: str, instead: str) -> Exception:
+    """Something that only a leaf can do, asked of a result."""
+    return GraphError(message(f"{_result(x)}, so it cannot be {done}.", why, instead))
+
+
+def missing_grad(x: Tensor) -> str:
+    """``y.grad`` of a result, as a warning."""
+    return message(
+        f"{_result(x)}, and only leaves keep their gradient.",
+        "Gradients of results would use memory, and sums over several backward passes would mislead.",
+        "Call .retain_grad() on it before backward, or ta.grad(loss, x).",
+    )
+
+
+def _result(x: Tensor) -> str:
+    return f"{describe(x)} is the result of {_made_by(x)}"
+
+
+def _made_by(x: Tensor) -> str:
+    return x.op.name if x.op is not None else "nothing"
+
+
+# -- gradients that cannot be ------------------------------------------------------------------------------------
+
+
+def stale(leaf: Tensor, reader: Tensor) -> Exception:
+    """A leaf that was assigned after the forward pass."""
+    return GraphError(
+        message(
+            f"{describe(leaf)} was assigned new numbers after {_made_by(reader)} had used the old ones.",
+            "The gradient would belong to neither; nothing has been changed.",
+            "Run the forward pass again, then backward.",
+        )
+    )
+
+
+def wrong_rule(node: Tensor, slot: int, contribution: Any) -> Exception:
+    """A rule whose result has another shape or dtype than the input that it is for."""
+    x, op = node.inputs[slot], node.op
+    assert op is not None
+    name, place = op.names_of(len(node.inputs))[slot], place_text(node)
+    shape = getattr(contribution, "shape", None)
+    dtype = getattr(contribution, "dtype", type(contribution).__name__)
+    return RuleError(
+        message(
+            f"the rule of {op.name} for {name} gave shape {shape} and dtype {dtype};"
+            f" {name} has {x.shape} and {x.dtype}.",
+            "A gradient has the shape and the dtype of its input."
+            + (f" The op was applied at {place}." if place else ""),
+            "Where the forward broadcasts, end the rule in sum_to(g, x.shape).",
+        )
+    )
+
+
+def nothing_to_differentiate(y: Tensor, asked: str) -> Exception:
+    """A result that depends on no leaf with a gradient."""
+    return GraphError(
+        message(
+            f"{asked}: {describe(y)} does not depend on anything that requires a gradient.",
+            "No leaf was made with requires_grad=True, or the result was detached or made inside no_grad.",
+            "Write ta.tensor(..., requires_grad=True) for what you want the gradient of.",
+        )
+    )
+
+
+def seed_needed(y: Tensor, asked: str) -> Exception:
+    """Backward of several numbers, without weights for them."""
+    return GraphError(
+        message(
+            f"{asked}: {describe(y)} has {y.size} numbers; a gradient belongs to one number.",
+            "Which one is meant?",
+            f"For a loss write y.sum() or y.mean(); for weights of your own {asked}(seed) with shape {y.shape};"
+            " for all derivatives ta.jacobian(f, x).",
+        )
+    )
+
+
+def seed_shape(y: Tensor, asked: str, shape: tuple[int, ...]) -> Exception:
+    """A seed that does not weight each number of the result."""
+    what = f"{asked}: the seed has shape {shape}; {describe(y)} needs one of its own shape."
+    return ShapeError(message(what, "It weights each number of the result."))
+
+
+def not_recorded() -> Exception:
+    """``grad`` to a tensor that was not watched."""
+    what = "grad: one of the tensors has requires_grad=False."
+    return GraphError(
+        message(what, "Nothing was recorded for it.", "Make it with requires_grad=True before the forward pass.")
+    )
+
+
+def not_tensors() -> Exception:
+    """``grad(loss, wrt)`` with anything but tensors for wrt."""
+    what = "grad(loss, wrt): wrt must be a tensor or a list of tensors."
+    return ArgumentTypeError(message(what, "", "Write ta.grad(loss, [W, b])."))
+
+
+def not_a_tensor_result(y: Any, f: Any, asked: str) -> Exception:
+    """A function under `grad` that returned something that was not recorded."""
+    return ArgumentTypeError(
+        message(
+            f"{asked}: {getattr(f, '__name__', 'the function')} returned a {type(y).__name__}; a tensor is needed.",
+            "Without a tensor nothing was recorded.",
+            "Compute with tensors to the end; drop float(...) or .data.",
+        )
+    )
