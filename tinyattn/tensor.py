@@ -712,9 +712,9 @@ def describe(x: Tensor) -> str:
 
 def explained(op: ops.Op, inputs: tuple[Tensor, ...], params: tuple[Any, ...], error: Exception) -> Exception:
     """Turn whatever the forward raised into words about this operation and these operands."""
-    from tinyattn import names
+    from tinyattn import explain
 
-    return names.explain_failure(op, inputs, params, error)
+    return explain.failed_call(op, inputs, params, error)
 
 
 # Imported last, because they need what is defined above.
