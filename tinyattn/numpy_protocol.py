@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Callable
+from opcode import opmap
 from typing import Any
 
 import numpy as np
@@ -45,7 +46,7 @@ FUNCTIONS: dict[Any, Callable[..., Any]] = {
     np.concatenate: functions.concatenate, np.stack: functions.stack, np.take_along_axis: functions.take_along_axis,
     np.einsum: functions.einsum, np.swapaxes: composed.swapaxes, np.moveaxis: composed.moveaxis, np.flip: composed.flip,
     np.split: composed.split, np.trace: composed.trace, np.outer: composed.outer, np.dot: composed.dot,
-    np.linalg.norm: composed.norm,
+    np.linalg.norm: lambda x, ord=None, axis=None, keepdims=False: _norm(x, ord, axis, keepdims),
 }  # fmt: skip
 
 _SHAPES: dict[Any, Callable[..., Any]] = {
@@ -74,11 +75,10 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: di
     function = table.get(ufunc)
     if function is None:
         raise ArgumentTypeError(_not_supported(name if method == "__call__" else f"{name}.{method}"))
-    if method == "reduce":
-        kwargs = {"axis": kwargs.get("axis", 0), "keepdims": kwargs.get("keepdims", False)}
-    elif kwargs:
+    taken = {"axis": kwargs.pop("axis", 0), "keepdims": kwargs.pop("keepdims", False)} if method == "reduce" else {}
+    if kwargs:
         raise ArgumentTypeError(f"{name} on a tensor takes no {', '.join(sorted(kwargs))}.")
-    return function(*inputs, **kwargs)
+    return function(*inputs, **taken)
 
 
 def call_function(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -90,14 +90,24 @@ def call_function(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) 
         except TypeError as error:
             if isinstance(error, ArgumentTypeError) or "argument" not in str(error):
                 raise
-            raise ArgumentTypeError(message(f"np.{function.__name__} on a tensor: {error}.", "Only the arguments that tinyattn has are taken.")) from None
+            raise ArgumentTypeError(message(f"{_spelled(function)} on a tensor: {error}.", "Only the arguments that tinyattn has are taken.")) from None
     if function in _SHAPES:
         return _SHAPES[function](*map(values_of, args), **kwargs)
     if function is np.pad:
         return _np_pad(*args, **kwargs)
     if function in _PLAIN_FUNCTIONS:
         return function(*(_plain(a) for a in args), **{name: _plain(value) for name, value in kwargs.items()})
-    raise ArgumentTypeError(_not_supported(f"np.{function.__name__}"))
+    raise ArgumentTypeError(_not_supported(_spelled(function)))
+
+
+def _spelled(function: Any) -> str:
+    return f"{function.__module__}.{function.__name__}".replace("numpy", "np", 1)
+
+
+def _norm(x: Any, ord: Any, axis: Any, keepdims: bool) -> Tensor:
+    if ord is not None:
+        raise ArgumentTypeError(message(f"np.linalg.norm(ord={ord!r}) on a tensor: only the root of the sum of squares is here, without ord."))
+    return composed.norm(x, axis, keepdims)
 
 
 def _plain(x: Any) -> Any:
@@ -133,21 +143,34 @@ def _not_supported(name: str) -> str:
 def as_plain_array(x: Tensor, dtype: Any, copy: bool | None) -> np.ndarray:
     """``np.asarray(t)``: a read-only array, with a warning where a gradient would be lost on the way."""
     if x.requires_grad and mode.recording and _gradient_would_be_lost():
-        warnings.warn(
-            message(
-                f"{describe(x)} was turned into a plain array; its gradient ends there.",
-                "NumPy asked for the numbers, as np.array([t, t]), z[0] = t or np.asarray(t) do.",
-                "Write ta.stack([t, t]) or ta.where(...) to keep the gradient, t.data to say that it is not wanted.",
-            ),
-            GradientLost,
-            stacklevel=_depth_outside(),
-        )
+        _warn_of_loss(x)
     array = x.data
     if dtype is not None and array.dtype != np.dtype(dtype):
         if copy is False:
             raise ValueError(f"np.asarray({describe(x)}, copy=False): the dtype {np.dtype(dtype)} needs a copy.")
         return array.astype(dtype)
     return array.copy() if copy else array
+
+
+_STORE_ITEM = opmap["STORE_SUBSCR"]
+
+
+def warn_where_stored(x: Tensor, frame: Any) -> None:
+    """``float(t)`` is asked for on purpose; at ``z[0] = t`` it is NumPy that asks, and a gradient is lost."""
+    if mode.recording and frame.f_code.co_code[frame.f_lasti] == _STORE_ITEM:
+        _warn_of_loss(x)
+
+
+def _warn_of_loss(x: Tensor) -> None:
+    warnings.warn(
+        message(
+            f"{describe(x)} was turned into a plain array; its gradient ends there.",
+            "NumPy asked for the numbers, as np.array([t, t]), z[0] = t or np.asarray(t) do.",
+            "Write ta.stack([t, t]) or ta.where(...) to keep the gradient, t.data to say that it is not wanted.",
+        ),
+        GradientLost,
+        stacklevel=_depth_outside(),
+    )
 
 
 _READERS = ("numpy.testing", "numpy._core.arrayprint", "numpy.lib._npyio", "matplotlib", "pandas", "_pytest", "numpy.ma")

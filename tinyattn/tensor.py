@@ -189,6 +189,8 @@ class Tensor:
         return np.array(self._value)
 
     def __float__(self) -> float:
+        if self.requires_grad:
+            numpy_protocol.warn_where_stored(self, _frame(1))
         return float(self.item())
 
     def __int__(self) -> int:
