@@ -17,6 +17,7 @@ _WHERE = {
     "derive": "deriving",
     "Derivation": "deriving",
     "compare": "comparing",
+    "op_formulas": "opbook",
 }
 
 __all__ = sorted(_WHERE)

@@ -11,8 +11,8 @@ import numpy as np
 from tinyattn.errors import GraphError
 from tinyattn.symbolic.derivation import Line, Lines
 from tinyattn.symbolic.numeric import Values
-from tinyattn.symbolic.proving import Expander, difference, mentioned, summed, tangent
-from tinyattn.symbolic.terms import Expr, Index, Quantity, Term
+from tinyattn.symbolic.proving import Expander, difference, summed, tangent
+from tinyattn.symbolic.terms import Expr, Index, Quantity, Term, mentioned
 from tinyattn.symbolic.tidying import Pattern
 
 Meanings = dict[Quantity, tuple[tuple[Index, ...], Expr]]
@@ -98,7 +98,7 @@ def operations_behind(lines: Lines, line: Line) -> str:
 def _forward_claim(lines: Lines, line: Line) -> Claim:
     labels = {index: label for label, index in enumerate(line.out)}
     expander = Expander(lines.heads, {})
-    shown, meant = expander.expand(line.expr), expander.expand(line.definition)
+    shown, meant = expander.expand(lines.unnamed(line.expr)), expander.expand(lines.unnamed(line.definition))
     rest = difference(shown, meant, labels)
     return Claim(line.quantity.name, line.rule, line.node, not rest, len(meant), "" if not rest else _forward_numbers(lines, line))
 
@@ -108,11 +108,11 @@ def _backward_claim(lines: Lines, line: Line, readers: Sequence[Line]) -> Claim:
     value = lines.quantities[line.node]
     moved = Quantity(value.name, "tangent", line.node, value.axes)
     expander = Expander(lines.heads, _patterns(readers))
-    left = expander.expand(summed(line.expr, ((lines.heads.of(moved), line.out, 1),), line.out))
+    left = expander.expand(summed(lines.unnamed(line.expr), ((lines.heads.of(moved), line.out, 1),), line.out))
     right: list[Term] = []
     for reader in readers:
         change = tangent(lines.heads, reader.definition, {value: moved})
-        right += expander.expand(summed(change, _seed(lines, reader), reader.out))
+        right += expander.expand(summed(lines.unnamed(change), _seed(lines, reader), reader.out))
     rest = difference(left, right, {})
     name, op = f"{value.name} (gradient)", _ops(lines, readers)
     return Claim(name, op, line.node, not rest, len(right), "" if not rest else _backward_numbers(lines, line, readers))
@@ -150,18 +150,18 @@ def _whole_claim(lines: Lines) -> Claim:
         moves[lines.quantities[index]] = Quantity(lines.quantities[index].name, "tangent", index, lines.quantities[index].axes)
     for line in lines.forward:
         if line.node in lines.reached and line.quantity not in moves:
-            change = tangent(lines.heads, line.definition, moves)
+            change = lines.unnamed(tangent(lines.heads, line.definition, moves))
             moved = moves[line.quantity] = Quantity(line.quantity.name, "tangent", line.node, line.quantity.axes)
             meanings[moved] = (line.out, change)
     for line in lines.backward:
-        meanings[line.quantity] = (line.out, line.expr)
+        meanings[line.quantity] = (line.out, lines.unnamed(line.expr))
     last = lines.forward[-1]
     expander = Expander(lines.heads, meanings)
     left: list[Term] = []
     for index in lines.wrt:
         line = next(each for each in lines.backward if each.node == index)
         moved = moves[lines.quantities[index]]
-        left += expander.expand(summed(line.expr, ((lines.heads.of(moved), line.out, 1),), line.out))
+        left += expander.expand(summed(lines.unnamed(line.expr), ((lines.heads.of(moved), line.out, 1),), line.out))
     right = expander.expand(summed(change, _seed(lines, last), last.out))
     rest = difference(left, right, {})
     message = "" if not rest else f"{len(rest)} terms of the whole derivation do not cancel"
@@ -169,6 +169,19 @@ def _whole_claim(lines: Lines) -> Claim:
 
 
 # -- numbers where a line is wrong ----------------------------------------------------------------------------
+
+
+def _values_for(lines: Lines, needed: Mapping[Quantity, Any], meanings: Meanings, seed: int) -> Values:
+    """Give random numbers to what is free, and to names the numbers that follow."""
+    every = dict(needed)
+    for quantity in needed:
+        if quantity in meanings:
+            every |= mentioned(meanings[quantity][1])
+    values = _random_values(lines, {quantity: None for quantity in every if quantity not in meanings}, seed)
+    for quantity, (out, expr) in meanings.items():
+        if quantity in every:
+            values.put(quantity, values.of(expr, out))
+    return values
 
 
 def _random_values(lines: Lines, quantities: Mapping[Quantity, Any], seed: int) -> Values:
@@ -189,24 +202,23 @@ def _random_values(lines: Lines, quantities: Mapping[Quantity, Any], seed: int) 
 
 
 def _forward_numbers(lines: Lines, line: Line) -> str:
-    values = _random_values(lines, dict.fromkeys(mentioned(line.expr) | mentioned(line.definition)), 1)
-    shown, meant = values.of(line.expr, line.out), values.of(line.definition, line.out)
+    expr = lines.unnamed(line.expr)
+    values = _values_for(lines, mentioned(expr) | mentioned(line.definition), {}, 1)
+    shown, meant = values.of(expr, line.out), values.of(line.definition, line.out)
     return _compared(lines, values, line, shown, meant, "the line gives", "the definition gives")
 
 
 def _backward_numbers(lines: Lines, line: Line, readers: Sequence[Line]) -> str:
     """Evaluate the line, and differentiate the consumers' definitions numerically, at random sizes and values."""
     value = lines.quantities[line.node]
-    needed = mentioned(line.expr) | {value}
+    expr = lines.unnamed(line.expr)
+    needed = mentioned(expr) | {value: None}
     for reader in readers:
         needed |= mentioned(reader.definition)
         if _seed(lines, reader):
-            needed.add(lines.adjoint(reader.node))
-    patterns = _patterns(readers)
-    values = _random_values(lines, dict.fromkeys(needed - set(patterns)), 2)
-    for quantity, (out, expr) in patterns.items():
-        values.put(quantity, values.of(expr, out))
-    shown = values.of(line.expr, line.out)
+            needed[lines.adjoint(reader.node)] = None
+    values = _values_for(lines, needed, _patterns(readers), 2)
+    shown = values.of(expr, line.out)
     meant = np.zeros_like(shown)
     for place in np.ndindex(*shown.shape):
         meant[place] = sum(_slope(lines, values, value, place, reader) for reader in readers)

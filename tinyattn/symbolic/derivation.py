@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from tinyattn.symbolic.auxiliary import Renaming, named, repeated
 from tinyattn.symbolic.canonical import Heads
-from tinyattn.symbolic.pulling import NOTHING, contributions, placed
+from tinyattn.symbolic.pulling import contributions, placed
 from tinyattn.symbolic.reading import Axes, Definitions
-from tinyattn.symbolic.terms import ONE, Expr, Index, Quantity, Term
+from tinyattn.symbolic.terms import ONE, Expr, Head, Index, Quantity, Term, mentioned
 from tinyattn.symbolic.tidying import Pattern, tidy
 
 
@@ -72,6 +73,9 @@ class Lines:
         self.names: dict[int, str] = {}
         self.backward: list[Line] = []
         self._derive()
+        self.auxiliary: list[Line] = []
+        self.renamed: dict[Head, Head] = {}
+        self._name_repeated()
 
     def _quantity(self, index: int, name: str) -> Quantity:
         axes = tuple([self.axes.lengths.atoms(axis) for axis in self.axes.nodes[index]])
@@ -149,8 +153,63 @@ class Lines:
             rule = "fan-out: add the contributions" + ("" if rule == "swap" else f" ({rule})")
         self.backward.append(Line(self.adjoint(index), out, expr, index, rule, "backward"))
 
+    def _name_repeated(self) -> None:
+        """Give names to what occurs several times; the lines that say what they mean stand before their first use."""
+        every = [*self.forward, *self.backward]
+        found = repeated(line.expr for line in every)
+        if not found:
+            return
+        own = {line.expr[0].factors[0][0]: line for line in self.forward if _is_one_factor(line)}
+        table = {head: self.heads.of(own[head].quantity) for head in found if head in own}
+        taken = {quantity.name for quantity in self.quantities.values()}
+        auxiliaries = list(named([head for head in found if head not in own], taken, self.output))
+        table.update((each.head, self.heads.of(each.quantity)) for each in auxiliaries)
+        renaming = Renaming(self.heads, table)
+        for line in every:
+            if line.phase == "backward" or not _is_one_factor(line) or line.expr[0].factors[0][0] not in own:
+                line.expr = renaming.of(line.expr)
+        for each in auxiliaries:
+            expr = renaming.inside(each.head)
+            self.auxiliary.append(Line(each.quantity, each.head.params, expr, self.output, "where", "forward"))
+        self.renamed = {name: head for head, name in table.items()}
+
+    def unnamed(self, expr: Expr) -> Expr:
+        """Put the meanings back in the place of the names that were given to repeated parts."""
+        return Renaming(self.heads, self.renamed).of(expr) if self.renamed else expr
+
+    def in_order(self) -> tuple[list[Line], list[Line]]:
+        """Give the forward lines, each name before its first use, and the backward lines."""
+        if not self.auxiliary:
+            return self.forward, self.backward
+        forward: list[Line] = []
+        waiting = {line.quantity: line for line in self.auxiliary}
+
+        def place(line: Line) -> None:
+            for quantity in mentioned(line.expr):
+                if quantity in waiting:
+                    needed = waiting.pop(quantity)
+                    needed.node = line.node
+                    place(needed)
+                    forward.append(needed)
+
+        for line in self.forward:
+            place(line)
+            forward.append(line)
+        for line in self.backward:
+            place(line)
+        return forward, self.backward
+
     def _pattern(self, line: Line) -> Pattern | None:
         return Pattern.of(line.quantity, line.out, line.definition)
+
+
+def _is_one_factor(line: Line) -> bool:
+    """Say whether a line is nothing but one factor at its own indices, such as a maximum."""
+    if len(line.expr) != 1 or len(line.expr[0].factors) != 1:
+        return False
+    term = line.expr[0]
+    head, at, power = term.factors[0]
+    return at == line.out and power == 1 == term.coef and not term.sizes and not term.dummies and head.kind != "ref"
 
 
 def _ancestors(graph: Any, output: int) -> list[int]:
@@ -203,6 +262,3 @@ def _small(expr: Expr, uses: int) -> bool:
 
 def _worth_tidying(expr: Expr) -> bool:
     return any(head.kind == "fn" and head.data == "exp" for term in expr for head, _, _ in term.factors)
-
-
-__all__ = ["NOTHING", "Line", "Lines"]

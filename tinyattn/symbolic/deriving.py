@@ -116,7 +116,8 @@ class Derivation:
     def steps(self) -> tuple[Step, ...]:
         """All lines, forward then backward."""
         if self._steps is None:
-            self._steps = tuple([Step(line, self.letters) for line in (*self.lines.forward, *self.lines.backward)])
+            forward, backward = self.lines.in_order()
+            self._steps = tuple([Step(line, self.letters) for line in (*forward, *backward)])
         return self._steps
 
     def __str__(self) -> str:

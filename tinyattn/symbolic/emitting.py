@@ -52,10 +52,11 @@ class Program:
         self.names = Names()
         self.used: set[str] = set()
         graph = lines.graph
+        self.forward, _ = lines.in_order()
         self.called: dict[Quantity, str] = {}
         self.leaves = [q for index, q in lines.quantities.items() if graph.nodes[index].op is None and self._mentioned(q)]
         inputs = [*self.leaves, *self._parameters()]
-        for quantity in (*inputs, *(line.quantity for line in lines.forward)):
+        for quantity in (*inputs, *(line.quantity for line in self.forward)):
             if quantity not in self.called:
                 self.called[quantity] = self.names.new(quantity.name)
         for line in lines.backward:
@@ -76,7 +77,7 @@ class Program:
         if seed is not None and seed.head is not None:
             self.called[seed] = self.names.new(f"d{self.called[self.lines.quantities[self.lines.output]]}")
             last = self.called[self.lines.quantities[self.lines.output]]
-        statements = [f"{self.called[line.quantity]} = {self.expression(line.expr, line.out)}" for line in self.lines.forward]
+        statements = [f"{self.called[line.quantity]} = {self.expression(line.expr, line.out)}" for line in self.forward]
         if seed is not None and seed in self.called:
             statements.append(f"{self.called[seed]} = np.ones_like({last})")
         statements += [f"{self.called[line.quantity]} = {self.expression(line.expr, line.out)}" for line in self.lines.backward]

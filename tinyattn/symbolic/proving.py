@@ -16,7 +16,8 @@ from collections.abc import Iterable, Mapping
 from tinyattn.errors import GraphError
 from tinyattn.symbolic.canonical import Heads, collected
 from tinyattn.symbolic.pulling import slopes, winners
-from tinyattn.symbolic.terms import Expr, Factor, Head, Index, Quantity, Term, fresh, opened, settled, times
+from tinyattn.symbolic.reading import raised
+from tinyattn.symbolic.terms import Exact, Expr, Factor, Head, Index, Quantity, Term, fresh, opened, settled, times
 from tinyattn.symbolic.tidying import one_hot_summed, without_softmax
 
 TOO_MANY_TERMS = 20_000
@@ -92,32 +93,31 @@ class Expander:
         return done
 
     def _split(self, term: Term) -> list[Term] | None:
+        """Open the first factor that is not atomic; None if there is none."""
         for place, (head, at, power) in enumerate(term.factors):
-            inside: Expr | None = None
-            steps = 1
-            if head.kind == "sum" and power > 0 and power == int(power):
-                inside = opened(head, at)
-            elif head.kind == "softmax":
-                inside, steps = (without_softmax(self.heads, head, at),), int(power)
-            elif head.kind == "ref" and head.data in self.meanings:
-                inside, steps = self._meaning(head.data, at), 1 if power > 0 else int(power)
+            inside = self._inside(head, at, power)
             if inside is None:
                 continue
             rest = Term(term.coef, term.factors[:place] + term.factors[place + 1 :], term.dummies, term.sizes)
-            if steps < 0 or len(inside) != 1:
-                if steps < 0:
-                    rest = times(rest, _to_power(self.heads, inside, power))
-                    return [rest]
-                steps = 1
-            left = power - steps
-            if left:
-                rest = times(rest, Term(factors=((head, at, left),)))
-            result = rest
+            if power < 0 or power != int(power):
+                return [times(rest, raised(self.heads, inside, power))]
             if len(inside) == 1:
-                for _ in range(steps):
-                    result = times(result, fresh(inside[0], {}))
-                return [result]
+                for _ in range(int(power)):
+                    rest = times(rest, fresh(inside[0], {}))
+                return [rest]
+            if power > 1:
+                rest = times(rest, Term(factors=((head, at, power - 1),)))
             return [times(rest, part) for part in inside]
+        return None
+
+    def _inside(self, head: Head, at: tuple[Index, ...], power: Exact) -> Expr | None:
+        """Give what a factor stands for, unless it is an atom."""
+        if head.kind == "sum" and power > 0 and power == int(power):
+            return opened(head, at)
+        if head.kind == "softmax":
+            return (without_softmax(self.heads, head, at),)
+        if head.kind == "ref" and head.data in self.meanings:
+            return self._meaning(head.data, at)
         return None
 
     def _meaning(self, quantity: Quantity, at: tuple[Index, ...]) -> Expr:
@@ -126,29 +126,10 @@ class Expander:
         return tuple([fresh(term, names) for term in expr])
 
 
-def _to_power(heads: Heads, expr: Expr, power: int | object) -> Term:
-    from tinyattn.symbolic.reading import raised
-
-    return raised(heads, expr, power)  # type: ignore[arg-type]
-
-
 def difference(left: Iterable[Term], right: Iterable[Term], labels: Mapping[Index, int]) -> dict[object, object]:
     """Give what remains of left minus right when like terms are added up: nothing, if they are equal."""
     minus = tuple([Term(-term.coef, term.factors, term.dummies, term.sizes) for term in right])
     return dict(collected((*left, *minus), labels))
-
-
-def mentioned(expr: Expr) -> set[Quantity]:
-    """Give the values that a formula depends on."""
-    found: set[Quantity] = set()
-    waiting = [head for term in expr for head, _, _ in term.factors]
-    while waiting:
-        head = waiting.pop()
-        if head.kind == "ref":
-            found.add(head.data)
-        else:
-            waiting.extend(inside for inner in head.inners for term in inner for inside, _, _ in term.factors)
-    return found
 
 
 def summed(expr: Expr, factors: tuple[Factor, ...], over: tuple[Index, ...]) -> Expr:

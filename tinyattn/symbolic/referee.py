@@ -28,7 +28,7 @@ from tinyattn.symbolic.entrywise import Numbers, entrywise
 from tinyattn.symbolic.operands import array_parameters, operands_of
 
 Array = NDArray[Any]
-WHOLE_LIMIT = 100  # occurrences of leaves in the written-out loss; beyond it, node by node
+WHOLE_LIMIT = 8000  # occurrences of leaves in the written-out loss times entries times the largest sum; beyond, node by node
 
 
 def sympy_gradients(
@@ -57,7 +57,7 @@ def sympy_gradients(
             "SymPy derives the gradient of one number, but the graph ends in "
             f"{[graph.nodes[each].shape for each in graph.outputs]}.\n  Write the loss as one number, for example (y * c).sum()."
         )
-    chosen = choose_method(graph) if method == "auto" else method
+    chosen = choose_method(graph, leaves) if method == "auto" else method
     if chosen == "whole":
         from tinyattn.symbolic.whole import whole_gradients
 
@@ -69,7 +69,7 @@ def sympy_gradients(
     raise ArgumentError(f"method {method!r} is not known; use 'auto', 'whole', 'chain' or 'elements'.")
 
 
-def choose_method(graph: Any) -> str:
+def choose_method(graph: Any, leaves: Sequence[int]) -> str:
     """Say which way `sympy_gradients` takes by itself."""
     count: dict[int, int] = {}
     for node in graph.nodes:
@@ -83,7 +83,9 @@ def choose_method(graph: Any) -> str:
         count[node.index] = sum(
             count[source] * max(1, text.count(f"{name}[")) for name, source in zip(names, node.inputs, strict=True)
         )
-    return "whole" if count[graph.outputs[0]] <= WHOLE_LIMIT else "chain"
+    entries = sum(int(graph.nodes[leaf].value.size) for leaf in leaves)
+    largest = max(int(node.value.size) for node in graph.nodes)
+    return "whole" if count[graph.outputs[0]] * entries * largest <= WHOLE_LIMIT else "chain"
 
 
 _NOT_WHOLE = frozenset(("max", "min", "prod", "norm"))

@@ -255,3 +255,20 @@ def is_index(expr: Expr) -> bool:
         return False
     term = expr[0]
     return term.coef == 1 and not term.sizes and len(term.factors) == 1 and term.factors[0][0].kind == "index"
+
+
+def mentioned(expr: Expr) -> dict[Quantity, None]:
+    """Give the quantities that a formula mentions, in order."""
+    found: dict[Quantity, None] = {}
+    waiting = [head for term in expr for head, _, _ in term.factors]
+    seen: set[Head] = set()
+    while waiting:
+        head = waiting.pop()
+        if head in seen:
+            continue
+        seen.add(head)
+        if head.kind == "ref":
+            found[head.data] = None
+        else:
+            waiting.extend(inside for inner in head.inners for term in inner for inside, _, _ in term.factors)
+    return found

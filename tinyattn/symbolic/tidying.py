@@ -209,13 +209,13 @@ def _normalised(exp: Head, at: tuple[Index, ...], total: Head, there: tuple[Inde
 
 def _softmax(heads: Heads, exp: Head, at: tuple[Index, ...], places: tuple[int, ...]) -> Term:
     """Make the factor; its data are the places of its own indices that are normalised over."""
-    inner = opened(exp, at)
-    summed = [at[place] for place in places]
-    head, where, power = heads.make("softmax", len(places), (inner,))
-    own = tuple(sorted(where.index(index) for index in summed))
-    if head.data != own:
-        head, where, power = heads.make("softmax", own, (inner,))
-    return Term(factors=((head, where, power),))
+    return Term(factors=(softmax_factor(heads, opened(exp, at), [at[place] for place in places]),))
+
+
+def softmax_factor(heads: Heads, inner: Expr, over: list[Index]) -> Factor:
+    """Give the factor softmax of a formula, normalised over some of its indices."""
+    _, where, _ = heads.make("softmax", len(over), (inner,))
+    return heads.make("softmax", tuple(sorted(where.index(index) for index in over)), (inner,))
 
 
 def without_softmax(heads: Heads, head: Head, at: tuple[Index, ...]) -> Term:

@@ -47,7 +47,8 @@ class Formula:
         output = lines.quantities[lines.output]
         if lines.output in lines.adjoints:
             self._put(lines.adjoints[lines.output], np.ones(lines.graph.nodes[lines.output].shape))
-        for line in (*lines.forward, *lines.backward):
+        forward, backward = lines.in_order()
+        for line in (*forward, *backward):
             result = self.values.with_bound(line.expr, line.out)
             self.values.put(line.quantity, result.value, result.error)
         self.loss = self.values.array(output) if lines.forward else None

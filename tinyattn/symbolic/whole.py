@@ -51,8 +51,8 @@ class WholeLoss:
     arrays : dict of str to array
         The recorded value of everything that the expression mentions, by printed name.
     tests : dict of str to callable
-        What decides each condition on indices; in the expression it is an unknown function with values 1 and 0, because
-        SymPy rewrites `Piecewise` under a `Sum` in ways that go wrong.
+        What decides each condition; in the expression it is a function with values 1 and 0 and derivative 0, because SymPy
+        moves the condition of a `Piecewise` out of the `Sum` that its index belongs to.
     """
 
     def __init__(
@@ -106,11 +106,12 @@ class WholeLoss:
         return self.sympy.IndexedBase(self.sympy.Symbol(printed, **({"integer": True} if whole else {"real": True})))[at]
 
     def test(self, sides: list[tuple[Any, str, Any]]) -> Any:
-        """Give 1 or 0 for conditions on indices, as a function of both sides of each."""
+        """Give 1 or 0 for conditions, as a function of both sides of each."""
         name = f"holds{len(self.tests)}"
         signs = [sign for _, sign, _ in sides]
         self.tests[name] = lambda *at: int(all(holds(a, s, b) for a, s, b in zip(at[::2], signs, at[1::2], strict=True)))
-        return self.sympy.Function(name)(*(exact(side) for left, _, right in sides for side in (left, right)))
+        kind = type(name, (self.sympy.Function,), {"fdiff": lambda function, argindex=1: self.sympy.Integer(0)})
+        return kind(*(exact(side) for left, _, right in sides for side in (left, right)))
 
     def fresh(self, stem: str = "k") -> Any:
         """Give an index symbol that was not used before."""
@@ -183,7 +184,7 @@ class _Entry:
             case Power(base, exponent):
                 return self.numbers.power(self.value(base), self.value(exponent))
             case Apply(function, arguments):
-                return self.numbers.apply(function, list(map(self.value, arguments)))
+                return self._apply(function, list(map(self.value, arguments)))
             case Over(kind, letters, body):
                 return self._over(kind, letters, body)
             case Bracket():
@@ -206,11 +207,21 @@ class _Entry:
     def _bracket(self, bracket: Bracket) -> Any:
         sides = [(self.value(each.left), each.sign, self.value(each.right)) for each in bracket.conditions]
         condition = self.loss.sympy.And(*(relation(*each) for each in sides))
-        if condition in (True, False):
+        if condition == True or condition == False:  # noqa: E712
             return self.loss.sympy.Integer(condition == True)  # noqa: E712  # a SymPy condition
-        if any(part.name in self.slots for part in walk(bracket) if isinstance(part, Element)):
-            return self.loss.sympy.Piecewise((1, condition), (0, True))
         return self.loss.test(sides)
+
+    def _apply(self, function: str, values: list[Any]) -> Any:
+        """Write functions with a kink as products with a condition."""
+        if function in ("maximum", "minimum"):
+            left, right = values
+            low, high = (right, left) if function == "maximum" else (left, right)
+            return left * self.loss.test([(low, "<", high)]) + right * self.loss.test([(high, "<=", low)])
+        if function in ("abs", "sign"):
+            (x,) = values
+            sign = self.loss.test([(x, ">", 0)]) - self.loss.test([(x, "<", 0)])
+            return sign * x if function == "abs" else sign
+        return self.numbers.apply(function, values)
 
     def _product(self, factors: tuple[Expression, ...]) -> Any:
         """Look at the conditions first: a false one hides the rest."""
