@@ -110,6 +110,7 @@ from tinyattn.functions import (
 from tinyattn.graph import Graph
 from tinyattn.mode import no_grad, scope
 from tinyattn.ops import Op
+from tinyattn.versions import show_versions
 
 __version__ = "0.1.0"
 
@@ -142,12 +143,12 @@ __all__ = [
     "Graph", "GraphError", "IndexRangeError", "MissingLibraryError", "MissingToolError", "NanError",
     "Op", "RuleError", "ShapeError", "Tensor", "TinyattnError", "abs", "add", "apply", "astype",
     "binary_cross_entropy_with_logits", "broadcast_to", "clip", "concatenate", "cos",
-    "cosine_similarity", "cross_entropy", "divide", "dot", "dropout", "einsum", "elementwise_grad",
+    "cosine_similarity", "cross_entropy", "detect_nan", "divide", "dot", "dropout", "einsum", "elementwise_grad",
     "embedding", "erf", "exp", "expand_dims", "flip", "gelu", "grad", "hessian", "hvp", "index",
     "jacobian", "jvp", "layer_norm", "leaky_relu", "log", "log_softmax", "logsumexp", "masked_fill",
     "matmul", "matrix_transpose", "max", "maximum", "mean", "min", "minimum", "moveaxis", "mse",
     "multiply", "negative", "no_grad", "norm", "one_hot", "outer", "pad", "power", "prod", "reciprocal",
-    "relu", "reshape", "rms_norm", "scaled_dot_product_attention", "scope", "sigmoid", "silu", "sin",
+    "relu", "reshape", "rms_norm", "scaled_dot_product_attention", "scope", "show_versions", "sigmoid", "silu", "sin",
     "size_of", "softmax", "softplus", "split", "sqrt", "square", "squeeze", "stack", "std", "subtract",
     "sum", "swapaxes", "take_along_axis", "tanh", "tensor", "trace", "transpose", "value_and_grad",
     "var", "vjp", "where",
