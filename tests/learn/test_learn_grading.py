@@ -85,12 +85,20 @@ MUTATIONS: dict[str, Callable[[Any], Any]] = {
 }
 
 
-@pytest.mark.parametrize("exercise", EXERCISES, ids=lambda one: one.name)
-@pytest.mark.parametrize("mutation", MUTATIONS)
+def has_axes(exercise: Exercise) -> bool:
+    return np.ndim(exercise.cases[0].expected) > 0
+
+
+SPOILED = [
+    (one, mutation)
+    for one in EXERCISES
+    for mutation in MUTATIONS
+    if has_axes(one) or mutation not in ("transposed", "summed", "one too many axes")
+]
+
+
+@pytest.mark.parametrize(("exercise", "mutation"), SPOILED, ids=lambda x: getattr(x, "name", x))
 def test_a_spoiled_solution_fails(exercise: Exercise, mutation: str) -> None:
-    shape = np.shape(np.asarray(exercise.cases[0].expected))
-    if mutation in ("transposed", "summed", "one too many axes") and shape == ():
-        pytest.skip("TINYATTN_SHARED is not needed: a single number has no axes")
     verdict = judge(exercise, changed(exercise.solution, MUTATIONS[mutation]))
     assert not verdict.right and verdict.lines
 

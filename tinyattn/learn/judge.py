@@ -301,6 +301,8 @@ def _close(a: np.ndarray, b: np.ndarray, tolerance: float) -> np.ndarray:
 def _short(value: Any) -> str:
     """A value on one line."""
     plain = value.data if isinstance(value, ta.Tensor) else value
+    if callable(plain):
+        return str(plain.__doc__ or plain.__name__).split("\n")[0]
     text = (
         np.array2string(np.asarray(plain), precision=4, suppress_small=True, separator=", ", threshold=40)
         if isinstance(plain, np.ndarray)

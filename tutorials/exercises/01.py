@@ -1,0 +1,194 @@
+"""The exercises of lesson 01: the central difference, and a gradient from it."""
+
+from math import sin
+
+import numpy as np
+
+from tinyattn.learn.exercises import Case, Exercise, Property, Wrong
+
+
+def cube(x):
+    return x**3
+
+
+def bent(x):
+    return x**3 - 2 * x**2 + x
+
+
+def first_square(w):
+    """w[0]² + 10 w[1]"""
+    return w[0] ** 2 + 10 * w[1]
+
+
+def mixed(w):
+    return np.sum(w**3) + np.sum(w) ** 2
+
+
+def solve_central(f, x, h):
+    return (f(x + h) - f(x - h)) / (2 * h)
+
+
+def solve_gradient(f, w, h):
+    slopes = np.zeros(w.shape)
+    for i in np.ndindex(w.shape):
+        step = np.zeros(w.shape)
+        step[i] = h
+        slopes[i] = (f(w + step) - f(w - step)) / (2 * h)
+    return slopes
+
+
+def one_sided_gradient(f, w, h):
+    slopes = np.zeros(w.shape)
+    for i in np.ndindex(w.shape):
+        step = np.zeros(w.shape)
+        step[i] = h
+        slopes[i] = (f(w + step) - f(w)) / h
+    return slopes
+
+
+def walking_gradient(f, w, h):
+    slopes, w = np.zeros(w.shape), w.copy()
+    for i in np.ndindex(w.shape):
+        before = f(w)
+        w[i] += h
+        slopes[i] = (f(w) - before) / h
+    return slopes
+
+
+def all_at_once(f, w, h):
+    return np.full(w.shape, (f(w + h) - f(w - h)) / (2 * h))
+
+
+CENTRAL = Exercise(
+    name="01.central",
+    minutes=5,
+    task=(
+        "The slope of f at the number x by the central difference: a step of h to each side.",
+        "用中心差分求f在x处的斜率：向两边各走一步h。",
+    ),
+    solution=solve_central,
+    cases=(
+        Case((cube, 2.0, 0.1), 12.01),  # 3x² + h²
+        Case((cube, -1.0, 0.5), 3.25),
+        Case((sin, 0.0, 0.5), sin(0.5) / 0.5),
+    ),
+    sample=lambda rng: (bent, rng.normal(), rng.uniform(0.1, 0.5)),
+    properties=(
+        Property(
+            ("for x² the central difference is exact for every h", "对x²，无论h多大，中心差分都是精确的"),
+            lambda f, rng: np.allclose([f(lambda x: x * x, 3.0, h) for h in (0.01, 0.5, 2.0)], 6),
+        ),
+    ),
+    wrong=(
+        Wrong(
+            lambda f, x, h: (f(x + h) - f(x)) / h,
+            ("the forward difference: it looks to one side only.", "这是前向差分：只看了一边。"),
+        ),
+        Wrong(
+            lambda f, x, h: (f(x) - f(x - h)) / h,
+            ("the backward difference: it looks to one side only.", "这是后向差分：只看了一边。"),
+        ),
+        Wrong(
+            lambda f, x, h: (f(x + h) - f(x - h)) / h,
+            (
+                "the two points are 2h apart, and you divide by h: twice the slope.",
+                "两点相距2h，你却除以h：得到两倍的斜率。",
+            ),
+        ),
+        Wrong(
+            lambda f, x, h: (f(x + h) - f(x - h)) / 2 * h,
+            (
+                "/ 2 * h divides by 2 and then multiplies by h; put brackets: / (2 * h).",
+                "/ 2 * h是先除以2再乘h；要加括号：/ (2 * h)。",
+            ),
+        ),
+        Wrong(
+            lambda f, x, h: f(x + h) - f(x - h),
+            ("the rise; a slope is the rise divided by the step.", "这是变化量；斜率要再除以步长。"),
+        ),
+        Wrong(
+            lambda f, x, h: (f(x - h) - f(x + h)) / (2 * h),
+            ("the two points are exchanged, so the sign is wrong.", "两个点写反了，所以符号不对。"),
+        ),
+    ),
+    hints=(
+        ("You need the function at two places: x + h and x - h.", "需要函数在两处的值：x + h和x - h。"),
+        ("Slope is rise divided by run. How far apart are the two places?", "斜率是高差除以距离。两处相距多远？"),
+        ("In one line: (f(x + h) - f(x - h)) / (2 * h)", "一行写完：(f(x + h) - f(x - h)) / (2 * h)"),
+    ),
+    tolerance=1e-8,
+)
+
+GRADIENT = Exercise(
+    name="01.gradient",
+    minutes=10,
+    task=(
+        "The gradient of f, a function of the array w, by central differences: one slope for each entry, the"
+        " others held still.",
+        "f是数组w的函数。用中心差分求它的梯度：每个元素一个斜率，其余元素保持不动。",
+    ),
+    solution=solve_gradient,
+    cases=(
+        Case((first_square, np.array([3.0, 5.0]), 0.01), [6, 10]),
+        Case((np.sum, np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]), 0.5), np.ones((2, 3))),
+    ),
+    sample=lambda rng: (mixed, rng.normal(size=(2, 3)), rng.uniform(0.1, 0.3)),
+    wrong=(
+        Wrong(
+            one_sided_gradient,
+            ("forward differences: each slope looks to one side only.", "这是前向差分：每个斜率都只看了一边。"),
+        ),
+        Wrong(
+            all_at_once,
+            (
+                "all entries are moved at the same time; move one and hold the others still.",
+                "所有元素一起动了；每次只动一个，其余不动。",
+            ),
+        ),
+        Wrong(
+            walking_gradient,
+            (
+                "the steps are never taken back: each slope starts where the last one ended.",
+                "走出去的步没有收回：每个斜率都从上一个停下的地方开始。",
+            ),
+        ),
+        Wrong(
+            lambda f, w, h: 2 * solve_gradient(f, w, h),
+            (
+                "the two points are 2h apart, and you divide by h: twice the slope.",
+                "两点相距2h，你却除以h：得到两倍的斜率。",
+            ),
+        ),
+        Wrong(
+            lambda f, w, h: solve_gradient(f, w, h).reshape(-1),
+            (
+                "the slopes are right but in one row: a gradient has the shape of w.",
+                "斜率对了，但排成了一行：梯度的形状要和w一样。",
+            ),
+        ),
+        Wrong(
+            lambda f, w, h: np.sum(solve_gradient(f, w, h)),
+            (
+                "the slopes have been added up to one number; the gradient keeps one for each entry.",
+                "把斜率加成了一个数；梯度要给每个元素各留一个。",
+            ),
+        ),
+    ),
+    hints=(
+        (
+            "Make an array of zeros of the shape of w for the slopes, and go through its places.",
+            "先建一个形状与w相同的零数组放斜率，再逐个位置走一遍。",
+        ),
+        (
+            "For one place: an array step of zeros with h at that place; then w + step and w - step.",
+            "对一个位置：建一个零数组step，只在该位置放h；然后用w + step和w - step。",
+        ),
+        (
+            "for i in np.ndindex(w.shape): gives each place i of an array of any shape.",
+            "for i in np.ndindex(w.shape): 能依次给出任何形状的数组的每个位置i。",
+        ),
+    ),
+    tolerance=1e-8,
+)
+
+EXERCISES = (CENTRAL, GRADIENT)
