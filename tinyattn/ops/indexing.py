@@ -6,24 +6,24 @@ would keep only the last.  Both directions are ops, because each is the gradient
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import numpy as np
 
-from tinyattn.ops.helpers import letters
+from tinyattn.ops.describing import calls, entry, flat, letters, over
 from tinyattn.ops.record import Call, Op, register
 
-_BASIC = (int, np.integer, slice, type(None), type(Ellipsis))
+Shape = tuple[int, ...]
 
 
 def is_basic(key: Any) -> bool:
     """True for numbers, slices, None and ...: such a key reads no entry twice."""
     parts = key if isinstance(key, tuple) else (key,)
-    return all(isinstance(part, _BASIC) and not isinstance(part, (bool, np.bool_)) for part in parts)
+    basic = (int, np.integer, slice, type(None), type(Ellipsis))
+    return all(isinstance(part, basic) and not isinstance(part, (bool, np.bool_)) for part in parts)
 
 
-def _scatter_add(g: Any, key: Any, shape: tuple[int, ...]) -> Any:
+def _scatter_add(g: Any, key: Any, shape: Shape) -> Any:
     out = np.zeros(shape, g.dtype)
     if is_basic(key):
         out[key] = g
@@ -32,192 +32,120 @@ def _scatter_add(g: Any, key: Any, shape: tuple[int, ...]) -> Any:
     return out
 
 
-def positions(key: Any, shape: tuple[int, ...]) -> np.ndarray:
-    """For each entry of ``x[key]`` its flat position in x: NumPy's own rules decide, none are repeated here."""
-    return np.arange(int(np.prod(shape))).reshape(shape)[key]
+def _places(key: Any, shape: Shape) -> tuple[list[str], list[str]] | None:
+    """Indices of ``x[key]`` and where each reads in x, for numbers, slices, None, or one integer array among slices.
+
+    Other keys have no short form; it is None.  So has an array beside a number: NumPy then moves its axes to the front.
+    """
+    parts = list(key) if isinstance(key, tuple) else [key]
+    arrays = [part for part in parts if isinstance(part, np.ndarray)]
+    numbers = [part for part in parts if isinstance(part, (int, np.integer))]
+    if len(arrays) > 1 or (arrays and (numbers or arrays[0].dtype == bool)):
+        return None
+    dots = next((place for place, part in enumerate(parts) if part is Ellipsis), len(parts))
+    read = sum(part is not None and part is not Ellipsis for part in parts)
+    parts[dots : dots + 1] = [slice(None)] * (len(shape) - read)
+    names, sizes = iter(letters(26)), iter(shape)
+    to: list[str] = []
+    source: list[str] = []
+    for part in parts:
+        own = [next(names) for _ in range(1 if part is None or isinstance(part, slice) else np.ndim(part))]
+        to += own
+        if part is not None:
+            source.append(_place(part, next(sizes), own))
+    return to, source
+
+
+def _place(part: Any, size: int, own: list[str]) -> str:
+    """Where one part of a key reads along an axis of that size."""
+    if isinstance(part, np.ndarray):
+        return entry("index", own)
+    if not isinstance(part, slice):
+        return str(int(part) % size)
+    start, _, step = part.indices(size)
+    return (own[0] if step == 1 else f"{step}*{own[0]}") + (f" + {start}" if start else "")
 
 
 def _index_definition(call: Call) -> str:
-    simple = _simple_index(call.shapes[0], call.params["key"])
-    return f"y[{','.join(simple[0])}] = x[{','.join(simple[1])}]" if simple else _flat_index(call.shapes[0])
-
-
-def _simple_index(shape: tuple[int, ...], key: Any) -> tuple[list[str], list[str]] | None:
-    """Result and operand indices for the common keys: numbers, slices, None, and one integer array."""
-    parts = list(key) if isinstance(key, tuple) else [key]
-    if any(isinstance(part, np.ndarray) and part.dtype == bool for part in parts):
-        return None
-    taken = sum(part is not None and part is not Ellipsis for part in parts)
-    if Ellipsis not in [part for part in parts if not isinstance(part, np.ndarray)]:
-        parts.append(Ellipsis)
-    arrays = [part for part in parts if isinstance(part, np.ndarray)]
-    if len(arrays) > 1:
-        return None
-    names = iter(letters(26))
-    out: list[str] = []
-    inner: list[str] = []
-    axis = 0
-    for part in parts:
-        if part is Ellipsis:
-            for _ in range(len(shape) - taken):
-                name = next(names)
-                out.append(name)
-                inner.append(name)
-                axis += 1
-            continue
-        if part is None:
-            out.append(next(names))
-            continue
-        text = _one_part(part, shape[axis], names, out, len(parts))
-        inner.append(text)
-        axis += 1
-    return out, inner
-
-
-def _one_part(part: Any, size: int, names: Any, out: list[str], count: int) -> str:
-    if isinstance(part, slice):
-        start, _, step = part.indices(size)
-        name = next(names)
-        out.append(name)
-        text = name if step == 1 else f"{step}*{name}"
-        return text if start == 0 else f"{text} + {start}"
-    if isinstance(part, np.ndarray):
-        own = [next(names) for _ in range(part.ndim)]
-        out.extend(own)
-        return f"index[{','.join(own)}]"
-    return str(int(part) % size)
-
-
-def _flat_index(shape: tuple[int, ...]) -> str:
-    """Any key at all, by the flat position of each entry that it reads."""
-    names = letters(len(shape))
-    steps = [int(np.prod(shape[axis + 1 :])) for axis in range(len(shape))]
-    flat = " + ".join(f"{step}*{name}" for step, name in zip(steps, names, strict=True))
-    return f"y[...] = sum_{','.join(names)} [position[...] == {flat}] * x[{','.join(names)}]"
-
-
-def _key_arrays(call: Call) -> dict[str, Any]:
-    """The integer array of a key as ``index``, and the flat position of each entry read as ``position``."""
-    key = call.params["key"]
-    parts = key if isinstance(key, tuple) else (key,)
-    arrays = [part for part in parts if isinstance(part, np.ndarray)]
-    shape = call.params.get("shape", call.shapes[0])
-    return {"index": arrays[0] if len(arrays) == 1 else None, "position": positions(key, shape)}
-
-
-def _why_index(operands: Any, shapes: Any, params: Any) -> tuple[str, str]:
-    return f"{operands[0]} has shape {shapes[0]}; indices run from 0, or from -size, to size - 1.", "Check the index against that shape."
-
-
-def _keys(rng: Any) -> list[Any]:
-    x = rng.normal(size=(3, 4))
-    keys: list[Any] = [
-        1, (slice(None), 2), (slice(0, 2), slice(1, None, 2)), np.array([0, 2, 2, 1]), (slice(None), np.array([[3, 0], [0, 1]])), (None, 0),
-    ]  # fmt: skip
-    return [((x,), (key,)) for key in keys]
-
-
-index = register(
-    Op(
-        "index",
-        lambda x, key: x[key],
-        (lambda g, y, x, key: scatter_add(g, key, x.shape),),
-        _index_definition,
-        params=("key",),
-        extras=_key_arrays,
-        sample=_keys,
-        explain=_why_index,
-    )
-)
+    shape = call.shapes[0]
+    if places := _places(call.params["key"], shape):
+        return f"{entry('y', places[0])} = {entry('x', places[1])}"
+    names = letters(len(shape))  # any key at all, by the position in memory of each entry that it reads
+    return f"y[...] = {over(names)}[position[...] == {flat(names, shape)}] * {entry('x', names)}"
 
 
 def _scatter_definition(call: Call) -> str:
-    shape, key = call.params["shape"], call.params["key"]
-    simple = _simple_index(shape, key)
-    if simple is None:
-        read = letters(len(call.shapes[0]))
-        to = letters(len(shape) + len(read))[len(read) :]
-        flat = " + ".join(f"{int(np.prod(shape[a + 1 :]))}*{name}" for a, name in enumerate(to))
-        start = f"sum_{','.join(read)} " if read else ""
-        return f"y[{','.join(to)}] = {start}[position[{','.join(read)}] == {flat}] * g[{','.join(read)}]"
-    read, place = simple
-    to = letters(len(shape), skip="".join(read))
-    tests = ", ".join(f"{name} == {text}" for name, text in zip(to, place, strict=True))
-    start = f"sum_{','.join(read)} " if read else ""
-    return f"y[{','.join(to)}] = {start}[{tests}] * g[{','.join(read)}]"
+    shape = call.params["shape"]
+    if places := _places(call.params["key"], shape):
+        read, to = places[0], letters(len(shape), skip=places[0])
+        test = ", ".join(f"{name} == {place}" for name, place in zip(to, places[1], strict=True))
+    else:
+        names = letters(len(call.shapes[0]) + len(shape))
+        read, to = names[: len(call.shapes[0])], names[len(call.shapes[0]) :]
+        test = f"{entry('position', read)} == {flat(to, shape)}"
+    return f"{entry('y', to)} = {over(read)}[{test}] * {entry('g', read)}"
 
 
-scatter_add = register(
-    Op(
-        "scatter_add",
-        _scatter_add,
-        (lambda g, y, x, key, shape: index(g, key),),
-        _scatter_definition,
-        inputs=("g",),
-        params=("key", "shape"),
-        extras=_key_arrays,
-        sample=lambda rng: [((rng.normal(size=x[key].shape),), (key, x.shape)) for (x,), (key,) in _keys(rng)],
-    )
-)
+_KEYS: list[Any] = [
+    1, (slice(None), 2), (slice(0, 2), slice(1, None, 2)), np.array([0, 2, 2, 1]),
+    (slice(None), np.array([[3, 0], [0, 1]])), (None, 0), (0, np.array([1, 1])),
+]
+
+index: Op = register(Op(
+    "index",
+    lambda x, key: x[key],
+    (lambda g, y, x, key: scatter_add(g, key, x.shape),),
+    _index_definition,
+    params=("key",),
+    sample=calls(*(((3, 4), key) for key in _KEYS)),
+))
+
+scatter_add: Op = register(Op(
+    "scatter_add",
+    _scatter_add,
+    (lambda g, y, x, key, shape: index(g, key),),
+    _scatter_definition,
+    inputs=("g",),
+    params=("key", "shape"),
+    sample=calls(*((np.zeros((3, 4))[key].shape, key, (3, 4)) for key in _KEYS)),
+))
 
 
-def _along(index_array: np.ndarray, axis: int, ndim: int) -> tuple[Any, ...]:
-    """The key that reads ``index_array`` along one axis and every other axis in step."""
-    grid = np.indices(index_array.shape, sparse=True)
-    return tuple(index_array if a == axis else grid[a] for a in range(ndim))
-
-
-def _put_along(g: Any, indices: np.ndarray, axis: int, shape: tuple[int, ...]) -> Any:
-    out = np.zeros(shape, g.dtype)
-    np.add.at(out, _along(indices, axis, len(shape)), g)
+def _put_along(g: Any, indices: np.ndarray, axis: int, shape: Shape) -> Any:
+    out, grid = np.zeros(shape, g.dtype), np.indices(indices.shape, sparse=True)
+    np.add.at(out, (*grid[:axis], indices, *grid[axis + 1 :]), g)
     return out
 
 
 def _take_along_definition(call: Call) -> str:
     names, axis = letters(len(call.shapes[0])), call.params["axis"]
-    inner = [f"indices[{','.join(names)}]" if a == axis else name for a, name in enumerate(names)]
-    return f"y[{','.join(names)}] = x[{','.join(inner)}]"
-
-
-def _take_samples(rng: Any) -> list[Any]:
-    return [
-        ((rng.normal(size=(2, 3)),), (np.array([[0, 2], [1, 1]]), 1)),
-        ((rng.normal(size=(3,)),), (np.array([2, 2, 0, 1]), 0)),
-        ((rng.normal(size=(3, 2)),), (np.array([[0, 2]]), 0)),
-    ]
-
-
-take_along_axis = register(
-    Op(
-        "take_along_axis",
-        lambda x, indices, axis: np.take_along_axis(x, indices, axis),
-        (lambda g, y, x, indices, axis: put_along_axis(g, indices, axis, x.shape),),
-        _take_along_definition,
-        params=("indices", "axis"),
-        sample=_take_samples,
-        explain=_why_index,
-    )
-)
+    source = [entry("indices", names) if a == axis else name for a, name in enumerate(names)]
+    return f"{entry('y', names)} = {entry('x', source)}"
 
 
 def _put_along_definition(call: Call) -> str:
-    axis, names = call.params["axis"], letters(len(call.shapes[0]) + 1)
-    source, to = names[:-1], names[-1]
-    out = [to if a == axis else name for a, name in enumerate(source)]
-    at = ",".join(source)
-    return f"y[{','.join(out)}] = sum_{source[axis]} [indices[{at}] == {to}] * g[{at}]"
+    axis, (*read, place) = call.params["axis"], letters(len(call.shapes[0]) + 1)
+    to = [place if a == axis else name for a, name in enumerate(read)]
+    return f"{entry('y', to)} = {over([read[axis]])}[{entry('indices', read)} == {place}] * {entry('g', read)}"
 
 
-put_along_axis = register(
-    Op(
-        "put_along_axis",  # adds where two indices meet
-        _put_along,
-        (lambda g, y, x, indices, axis, shape: take_along_axis(g, indices, axis),),
-        _put_along_definition,
-        inputs=("g",),
-        params=("indices", "axis", "shape"),
-        sample=lambda rng: [
-            ((rng.normal(size=indices.shape),), (indices, axis, x.shape)) for (x,), (indices, axis) in _take_samples(rng)[:2]
-        ],
-    )
-)
+take_along_axis: Op = register(Op(
+    "take_along_axis",
+    lambda x, indices, axis: np.take_along_axis(x, indices, axis),
+    (lambda g, y, x, indices, axis: put_along_axis(g, indices, axis, x.shape),),
+    _take_along_definition,
+    params=("indices", "axis"),
+    sample=calls(
+        ((2, 3), np.array([[0, 2], [1, 1]]), 1), ((3,), np.array([2, 2, 0, 1]), 0), ((3, 2), np.array([[0, 2]]), 0)
+    ),
+))
+
+put_along_axis: Op = register(Op(
+    "put_along_axis",  # adds where two indices meet
+    _put_along,
+    (lambda g, y, x, indices, axis, shape: take_along_axis(g, indices, axis),),
+    _put_along_definition,
+    inputs=("g",),
+    params=("indices", "axis", "shape"),
+    sample=calls(((2, 2), np.array([[0, 2], [1, 1]]), 1, (2, 3)), ((4,), np.array([2, 2, 0, 1]), 0, (3,))),
+))
