@@ -20,9 +20,9 @@ import numpy as np
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
-from workloads import Workload, workloads  # noqa: E402
+from workloads import Workload, workloads
 
-from tinyattn.terminal import say, table  # noqa: E402
+from tinyattn.terminal import say, table
 
 TOLERANCE = {"float32": 2e-3, "float64": 1e-9}
 
@@ -103,7 +103,8 @@ def main(argv: list[str] | None = None) -> int:
             say(f"{result['name']} {result['dtype']}: {result['wrong']} is off by {result['error']:.1e}")
         say(f"{len(results) - len(wrong)} of {len(results)} workloads give the right gradients.")
         return 1 if wrong else 0
-    say(f"{platform.processor() or platform.machine()}, Python {platform.python_version()}, NumPy {np.__version__}; microseconds a step, best burst")
+    machine = f"{platform.machine()}, Python {platform.python_version()}, NumPy {np.__version__}"
+    say(f"{machine}; microseconds a step, best burst")
     say(table([row(result) for result in results], ["work", "dtype", "tinyattn", "by hand", "/ by hand", "/ torch"]))
     if options.json:
         from tinyattn.files import write_whole

@@ -84,7 +84,7 @@ def mlp(cfg: dict[str, Any], arrays: dict[str, np.ndarray]) -> Pair:
 def mlp_scalar(cfg: dict[str, Any], arrays: dict[str, np.ndarray]) -> Pair:
     sizes = cfg["sizes"]
     depth = len(sizes) - 1
-    p = {name: [ta.tensor(number, requires_grad=True) for number in array.ravel()] for name, array in arrays.items() if name != "y"}
+    p = {name: [ta.tensor(v, requires_grad=True) for v in array.ravel()] for name, array in arrays.items() if name != "y"}
     y = [float(v) for v in arrays["y"].ravel()]
     everything = [x for group in p.values() for x in group]
     optimiser = ta.optim.SGD([x for name, group in p.items() if name != "X" for x in group], lr=cfg["lr"])
@@ -147,7 +147,8 @@ def mha(cfg: dict[str, Any], arrays: dict[str, np.ndarray]) -> Pair:
 def core(cfg: dict[str, Any], arrays: dict[str, np.ndarray]) -> Pair:
     p = leaves(arrays, "G")
     weights = ta.tensor(arrays["G"])
-    return pair(p, lambda: ta.sum(ta.scaled_dot_product_attention(p["q"], p["k"], p["v"], causal=cfg["causal"]) * weights))
+    causal = cfg["causal"]
+    return pair(p, lambda: ta.sum(ta.scaled_dot_product_attention(p["q"], p["k"], p["v"], causal=causal) * weights))
 
 
 def chain(cfg: dict[str, Any], arrays: dict[str, np.ndarray]) -> Pair:

@@ -116,7 +116,8 @@ def node_torch(cfg: dict[str, Any], arrays: dict[str, np.ndarray]) -> Pair:
 
 def head_arrays(rng: np.random.Generator, cfg: dict[str, Any]) -> dict[str, np.ndarray]:
     n, d = cfg["n"], cfg["d"]
-    return {"X": rng.normal(size=(n, d)), **{name: rng.normal(size=(d, d)) / math.sqrt(d) for name in ("Wq", "Wk", "Wv")}}
+    weights = {name: rng.normal(size=(d, d)) / math.sqrt(d) for name in ("Wq", "Wk", "Wv")}
+    return {"X": rng.normal(size=(n, d)), **weights}
 
 
 def head_by_hand(cfg: dict[str, Any], arrays: dict[str, np.ndarray]) -> Pair:
@@ -183,15 +184,21 @@ def chain_torch(cfg: dict[str, Any], arrays: dict[str, np.ndarray]) -> Pair:
 def workloads() -> list[Workload]:
     """All of them, from the cost of one node to chains of a hundred thousand."""
     nodes = [
-        Workload(f"node {op}", f"200 times one {op} of 4x8", {"op": op, "N": 200}, node_arrays, tape.ops, node_by_hand, node_torch)
+        Workload(
+            f"node {op}", f"200 times {op}, 4x8", {"op": op, "N": 200}, node_arrays, tape.ops, node_by_hand, node_torch
+        )
         for op in ("add", "mul", "matmul", "tanh")
     ]
     heads = [
-        Workload(f"head {n}x{d}", f"one attention head, n={n} d={d}", {"n": n, "d": d}, head_arrays, tape.attn, head_by_hand, head_torch)
+        Workload(
+            f"head {n}x{d}", f"attention, n={n} d={d}", {"n": n, "d": d}, head_arrays, tape.attn, head_by_hand, head_torch
+        )
         for n, d in ((4, 8), (12, 64))
     ]
     chains = [
-        Workload(f"chain {size}", f"x = x + tanh(x), {size} nodes", {"N": size}, chain_arrays, tape.chain, chain_by_hand, chain_torch)
+        Workload(
+            f"chain {size}", "x = x + tanh(x), again and again", {"N": size}, chain_arrays, tape.chain, chain_by_hand, chain_torch
+        )
         for size in (10_000, 100_000)
     ]
     return nodes + heads + chains

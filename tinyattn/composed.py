@@ -10,10 +10,9 @@ import functools
 import math
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from tinyattn import functions as ta
 from tinyattn.errors import (
@@ -25,10 +24,15 @@ from tinyattn.errors import (
     ShapeError,
     message,
 )
-from tinyattn.functions import Axis, TensorLike, axis_tuple, boolean, in_range, one_axis, operand, whole_array, whole_number
+from tinyattn.functions import Axis, axis_tuple, boolean, in_range, one_axis, operand, whole_array, whole_number
 from tinyattn.ops import elementwise
 from tinyattn.places import ENGINE, find_place, outside_package
 from tinyattn.tensor import Tensor, apply, describe
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from tinyattn.functions import TensorLike
 
 F = TypeVar("F", bound=Callable[..., Any])
 

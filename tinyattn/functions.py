@@ -9,17 +9,19 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any, SupportsIndex
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import numpy as np
-from numpy.typing import ArrayLike, DTypeLike
 
 from tinyattn.errors import ArgumentError, ArgumentTypeError, AxisError, IndexRangeError, ShapeError, TinyattnError, message
 from tinyattn.ops import elementwise, fused, indexing, linear, reductions
 from tinyattn.ops import shape as shapes
 from tinyattn.tensor import Tensor, apply, as_array, binary, constant, describe, unary, values_of
 
-TensorLike = Tensor | ArrayLike
+if TYPE_CHECKING:  # numpy.typing costs a tenth of importing NumPy, and only type checkers read it
+    from numpy.typing import ArrayLike, DTypeLike
+
+    TensorLike = Tensor | ArrayLike
 Axis = SupportsIndex | Sequence[SupportsIndex] | None
 
 
