@@ -49,6 +49,8 @@ class Heads:
 
     def make(self, kind: str, data: Any, inners: tuple[Expr, ...], bound: tuple[Index, ...] = (), power: Exact = 1) -> Factor:
         """Give the factor for a function, a parenthesis, a bracket or a maximum of formulas."""
+        if data == "==" and _weight(inners[1]) < _weight(inners[0]):
+            inners = inners[::-1]
         at = _ordered([index for index in _all_free(inners) if index not in bound], inners)
         labels = {index: label for label, index in enumerate(at)}
         labels.update((index, -1 - label) for label, index in enumerate(bound))
@@ -64,6 +66,11 @@ class Heads:
     ) -> Head:
         self._count += 1
         return Head(self._count, kind, data, params, inners, bound)
+
+
+def _weight(expr: Expr) -> list[Any]:
+    """Order the sides of an equation, which may stand either way round."""
+    return sorted((sorted((head.id, power) for head, _, power in term.factors), term.coef) for term in expr)
 
 
 def _all_free(inners: tuple[Expr, ...]) -> list[Index]:

@@ -112,16 +112,10 @@ def _backward_claim(lines: Lines, line: Line, readers: Sequence[Line]) -> Claim:
     right: list[Term] = []
     for reader in readers:
         change = tangent(lines.heads, reader.definition, {value: moved})
-        right += expander.expand(summed(lines.unnamed(change), _seed(lines, reader), reader.out))
+        right += expander.expand(summed(lines.unnamed(change), lines.seed(reader), reader.out))
     rest = difference(left, right, {})
     name, op = f"{value.name} (gradient)", _ops(lines, readers)
     return Claim(name, op, line.node, not rest, len(right), "" if not rest else _backward_numbers(lines, line, readers))
-
-
-def _seed(lines: Lines, reader: Line) -> Any:
-    if reader.node == lines.output and not reader.out:
-        return ()
-    return ((lines.heads.of(lines.adjoint(reader.node)), reader.out, 1),)
 
 
 def _patterns(readers: Sequence[Line]) -> Meanings:
@@ -162,7 +156,7 @@ def _whole_claim(lines: Lines) -> Claim:
         line = next(each for each in lines.backward if each.node == index)
         moved = moves[lines.quantities[index]]
         left += expander.expand(summed(lines.unnamed(line.expr), ((lines.heads.of(moved), line.out, 1),), line.out))
-    right = expander.expand(summed(change, _seed(lines, last), last.out))
+    right = expander.expand(summed(change, lines.seed(last), last.out))
     rest = difference(left, right, {})
     message = "" if not rest else f"{len(rest)} terms of the whole derivation do not cancel"
     return Claim("the whole derivation", "all", lines.output, not rest, len(right), message)
@@ -215,7 +209,7 @@ def _backward_numbers(lines: Lines, line: Line, readers: Sequence[Line]) -> str:
     needed = mentioned(expr) | {value: None}
     for reader in readers:
         needed |= mentioned(reader.definition)
-        if _seed(lines, reader):
+        if lines.seed(reader):
             needed[lines.adjoint(reader.node)] = None
     values = _values_for(lines, needed, _patterns(readers), 2)
     shown = values.of(expr, line.out)
@@ -227,7 +221,7 @@ def _backward_numbers(lines: Lines, line: Line, readers: Sequence[Line]) -> str:
 
 def _slope(lines: Lines, values: Values, quantity: Quantity, place: tuple[int, ...], reader: Line) -> float:
     step = 1e-6
-    seed = summed(reader.definition, _seed(lines, reader), reader.out)
+    seed = summed(reader.definition, lines.seed(reader), reader.out)
     sides = []
     for sign in (1, -1):
         array = values.array(quantity).copy()

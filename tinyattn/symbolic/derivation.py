@@ -9,7 +9,7 @@ from tinyattn.symbolic.auxiliary import Renaming, named, repeated
 from tinyattn.symbolic.canonical import Heads
 from tinyattn.symbolic.pulling import contributions, placed
 from tinyattn.symbolic.reading import Axes, Definitions
-from tinyattn.symbolic.terms import ONE, Expr, Head, Index, Quantity, Term, mentioned
+from tinyattn.symbolic.terms import ONE, Expr, Factor, Head, Index, Quantity, Term, mentioned
 from tinyattn.symbolic.tidying import Pattern, tidy
 
 
@@ -54,10 +54,12 @@ class Lines:
         The record; its first output is the loss.
     wrt : sequence of int
         The nodes to derive by.
+    seeded : bool
+        Whether the cotangent of the output is kept as a name even where the output is one number, for which it is 1.
     """
 
-    def __init__(self, graph: Any, wrt: Sequence[int]) -> None:
-        self.graph, self.wrt = graph, tuple(wrt)
+    def __init__(self, graph: Any, wrt: Sequence[int], seeded: bool = False) -> None:
+        self.graph, self.wrt, self.seeded = graph, tuple(wrt), seeded
         self.heads = Heads()
         self.output = graph.outputs[0]
         wanted = _ancestors(graph, self.output)
@@ -126,9 +128,7 @@ class Lines:
                 if index not in gets:
                     continue
                 self._finish(index, gets, places)
-            seed = ONE
-            if index != self.output or line.out:
-                seed = Term(factors=((self.heads.of(self.adjoint(index)), line.out, 1),))
+            seed = Term(factors=self.seed(line)) if self.seed(line) else ONE
             for quantity, at, term, ways in contributions(self.heads, line.definition, seed):
                 source = quantity.node
                 if source not in places:
@@ -138,6 +138,12 @@ class Lines:
         for index in self.wrt:
             if index not in done and index != self.output:
                 self._finish(index, gets, places)
+
+    def seed(self, line: Line) -> tuple[Factor, ...]:
+        """Give the cotangent of an entry of a line; nothing, that is 1, for a loss of one number."""
+        if line.node == self.output and not line.out and not self.seeded:
+            return ()
+        return ((self.heads.of(self.adjoint(line.node)), line.out, 1),)
 
     def _finish(self, index: int, gets: Mapping[int, Any], places: Mapping[int, tuple[Index, ...]]) -> None:
         """Write the line of a cotangent from everything that it gets."""

@@ -84,9 +84,11 @@ class Derivation:
     W̄ = xᵀ T̄1
     """
 
-    def __init__(self, graph: Any, wrt: Sequence[int], dims: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, graph: Any, wrt: Sequence[int], dims: Mapping[str, str] | None = None, seeded: bool = False
+    ) -> None:
         self.graph = graph
-        self.lines = Lines(graph, wrt)
+        self.lines = Lines(graph, wrt, seeded)
         self._by_tensor: dict[int, int] = {}
         self.lines.names = self._length_names(dims or {})
         self.letters = letters_of(self.lines)

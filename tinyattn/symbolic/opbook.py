@@ -39,8 +39,25 @@ class CallGraph:
         leaves = [_CallNode(at, name, value, None, (), {}) for at, (name, value) in enumerate(zip(names, inputs, strict=True))]
         result = op(*[leaf.value for leaf in leaves], *params.values())
         last = _CallNode(len(leaves), "y", result, op, tuple(range(len(leaves))), params)
-        self.nodes = (*leaves, last)
+        self.nodes: tuple[_CallNode, ...] = (*leaves, last)
         self.outputs = (last.index,)
+
+
+def weighted_sum(op: Any, inputs: Sequence[Any], params: Mapping[str, Any]) -> tuple[CallGraph, Any]:
+    """Give the graph of one call whose result is weighted and summed to one number, and the weights."""
+    from tinyattn.ops import REGISTRY
+
+    graph = CallGraph(op, inputs, params)
+    last = graph.nodes[-1]
+    seed = np.random.default_rng(7).normal(size=last.shape)
+    weights = _CallNode(last.index + 1, "g", seed, None, (), {})
+    weights.kind = "input"
+    product = _CallNode(last.index + 2, "p", last.value * seed, REGISTRY["multiply"], (last.index, weights.index), {})
+    every = {"axis": tuple(range(len(last.shape))), "keepdims": False}
+    total = _CallNode(last.index + 3, "L", np.sum(product.value), REGISTRY["sum"], (product.index,), every)
+    graph.nodes = (*graph.nodes, weights, product, total)
+    graph.outputs = (total.index,)
+    return graph, seed
 
 
 def op_formulas(op: Any, sample_shapes: Sequence[tuple[int, ...]], params: Mapping[str, Any]) -> tuple[str, list[str]]:
@@ -79,10 +96,11 @@ def formulas_of_call(graph: CallGraph) -> tuple[str, list[str]]:
     shapes = tuple(graph.nodes[leaf].shape for leaf in leaves)
     definition = op.definition_text(shapes, graph.nodes[-1].params)
     try:
-        derivation = Derivation(graph, leaves)
+        derivation = Derivation(graph, leaves, seeded=True)
     except GraphError as reason:
         return definition, [str(reason).splitlines()[0] for _ in leaves]
     steps = {(step.phase, step.node): step for step in derivation.steps}
-    formula = steps["forward", graph.outputs[0]]
     backward = [text(steps["backward", leaf].layout("index")) for leaf in leaves]
-    return text(formula.layout("index")), backward
+    forward = [text(step.layout("index")) for step in derivation.steps if step.phase == "forward"]
+    where = f" where {', '.join(forward[:-1])}" if len(forward) > 1 else ""
+    return forward[-1] + where, backward

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from tinyattn.errors import GraphError
-from tinyattn.symbolic.canonical import Heads, collected
+from tinyattn.symbolic.canonical import Heads, collected, expression_key
 from tinyattn.symbolic.pulling import slopes, winners
 from tinyattn.symbolic.reading import raised
 from tinyattn.symbolic.terms import Exact, Expr, Factor, Head, Index, Quantity, Term, fresh, opened, settled, times
@@ -84,6 +84,8 @@ class Expander:
             if term.coef == 0:
                 continue
             split = self._split(term)
+            if split is None and contradictory(term):
+                continue
             if split is None:
                 done.append(one_hot_summed(settled(term)))
             else:
@@ -118,12 +120,45 @@ class Expander:
             return (without_softmax(self.heads, head, at),)
         if head.kind == "ref" and head.data in self.meanings:
             return self._meaning(head.data, at)
+        if head.kind == "fn" and head.data == "sign" and power == 1:
+            x = opened(head, at)
+            return self._holds("<", (), x), Term(-1, self._holds("<", x, ()).factors)
+        if head.kind == "cond" and head.data == "==" and _is_false(head):
+            return Term(), Term(-1, self._holds("==", opened(head, at, 1) or opened(head, at, 0), (Term(),)).factors)
         return None
+
+    def _holds(self, sign: str, left: Expr, right: Expr) -> Term:
+        return Term(factors=(self.heads.make("cond", sign, (left, right)),))
 
     def _meaning(self, quantity: Quantity, at: tuple[Index, ...]) -> Expr:
         out, expr = self.meanings[quantity]
         names = dict(zip(out, at, strict=True))
         return tuple([fresh(term, names) for term in expr])
+
+
+def _is_false(head: Head) -> bool:
+    """Say whether a bracket is [c = 0] for an array of zeros and ones: it is 1 - [c = 1]."""
+    left, right = head.inners
+    other = right if not left else left if not right else None
+    if other is None or len(other) != 1 or len(other[0].factors) != 1 or other[0].coef != 1:
+        return False
+    inside = other[0].factors[0][0]
+    return inside.kind == "ref" and bool(inside.data.boolean)
+
+
+def contradictory(term: Term) -> bool:
+    """Notice brackets that cannot both be true: [a < b] [b < a] and [a < b] [a = b]."""
+    conditions = [(head, at) for head, at, _ in term.factors if head.kind == "cond" and head.data in ("<", "==")]
+    for place, (head, at) in enumerate(conditions):
+        for other, there in conditions[place + 1 :]:
+            if head.data == other.data == "==":
+                continue
+            labels = {index: label for label, index in enumerate(dict.fromkeys((*at, *there)))}
+            one = [expression_key(opened(head, at, side), labels) for side in (0, 1)]
+            two = [expression_key(opened(other, there, side), labels) for side in (0, 1)]
+            if one == two[::-1] or (head.data != other.data and one == two):
+                return True
+    return False
 
 
 def difference(left: Iterable[Term], right: Iterable[Term], labels: Mapping[Index, int]) -> dict[object, object]:

@@ -281,7 +281,7 @@ class _Reader:
         key = (self.node.index, name)
         if key not in self.all.parameters:
             axes = tuple([self.lengths.atoms(axis) for axis in self.all.axes.array_axes[key]])
-            self.all.parameters[key] = Quantity(name, "parameter", self.node.index, axes)
+            self.all.parameters[key] = Quantity(name, "parameter", self.node.index, axes, self.arrays[name].dtype == bool)
         return self.all.parameters[key]
 
     def _over(self, kind: str, letters: tuple[str, ...], body: Expression) -> Expr:

@@ -41,12 +41,14 @@ class Quantity:
     axes : tuple of tuple of int
         For each axis the size classes that make it up: one as a rule, none for an axis of length 1 that is kept or
         stretched, several for a merged axis such as (h d).
+    boolean : bool
+        Whether its entries are only 0 and 1.
     """
 
-    __slots__ = ("axes", "classes", "head", "kind", "name", "node", "order")
+    __slots__ = ("axes", "boolean", "classes", "head", "kind", "name", "node")
 
-    def __init__(self, name: str, kind: str, node: int, axes: tuple[tuple[int, ...], ...], order: int = 0) -> None:
-        self.name, self.kind, self.node, self.axes, self.order = name, kind, node, axes, order
+    def __init__(self, name: str, kind: str, node: int, axes: tuple[tuple[int, ...], ...], boolean: bool = False) -> None:
+        self.name, self.kind, self.node, self.axes, self.boolean = name, kind, node, axes, boolean
         self.classes = tuple(cls for axis in axes for cls in axis)
         self.head: Head | None = None
 

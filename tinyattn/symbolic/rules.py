@@ -1,0 +1,147 @@
+"""The gradient rules of the rule book, proved equal to what the definition demands.
+
+A rule is run on arrays of formulas (`tracing.py`), so that it becomes a formula itself; the definition gives the cotangent by
+the one rule of `pulling.py`. Both are written out and compared. What no formula can say is compared with SymPy at explicit
+sizes instead, and the result says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tinyattn.errors import TinyattnError
+from tinyattn.symbolic.derivation import Lines
+from tinyattn.symbolic.opbook import CallGraph, weighted_sum
+from tinyattn.symbolic.proving import Expander, difference
+from tinyattn.symbolic.terms import Expr, Index, Quantity, Term, fresh
+from tinyattn.symbolic.tracing import NotTraceable, Traced
+
+ALL_SIZES = "proved for all sizes"
+EXPLICIT = "agrees with SymPy at this size"
+WRONG = "WRONG"
+
+
+class RuleProof:
+    """What is known of the rule of one call.
+
+    Attributes
+    ----------
+    op : str
+    verdict : str
+        "proved for all sizes", "agrees with SymPy at this size", or "WRONG".
+    why : str
+        Why it is not proved for all sizes, or which input's rule is wrong and by how much.
+    """
+
+    __slots__ = ("op", "verdict", "why")
+
+    def __init__(self, op: str, verdict: str, why: str = "") -> None:
+        self.op, self.verdict, self.why = op, verdict, why
+
+    def __bool__(self) -> bool:
+        return self.verdict != WRONG
+
+    def __str__(self) -> str:
+        return f"{self.op}: {self.verdict}" + (f" ({self.why})" if self.why else "")
+
+
+def prove_rule(op: Any, inputs: Sequence[Any], params: Mapping[str, Any]) -> RuleProof:
+    """Prove the gradient rule of an operation for the kind of call that the arguments show.
+
+    Parameters
+    ----------
+    op : Op
+    inputs : sequence of array
+        A valid call; only its shapes matter for a proof, its numbers where there is none.
+    params : mapping of name to anything
+
+    Returns
+    -------
+    RuleProof
+        False if the rule is wrong.
+    """
+    graph = CallGraph(op, inputs, params)
+    try:
+        mismatch = _mismatch(op, graph, params)
+    except (NotTraceable, TinyattnError, TypeError, AttributeError, ValueError) as reason:
+        return _at_this_size(op, inputs, params, str(reason).splitlines()[0] if str(reason) else type(reason).__name__)
+    if mismatch is None:
+        return RuleProof(op.name, ALL_SIZES)
+    numbers = _at_this_size(op, inputs, params, f"the terms of the rule for {mismatch} could not be matched")
+    return numbers
+
+
+def _mismatch(op: Any, graph: CallGraph, params: Mapping[str, Any]) -> str | None:
+    """Give the first input whose rule is not the derived cotangent, term by term."""
+    leaves = [node.index for node in graph.nodes if node.op is None]
+    lines = Lines(graph, leaves, seeded=True)
+    result = lines.quantities[graph.outputs[0]]
+    lengths = lines.axes.lengths.length
+    arrays = [Traced.of(lines.heads, lines.quantities[leaf], lengths) for leaf in leaves]
+    g = Traced.of(lines.heads, lines.adjoint(graph.outputs[0]), lengths)
+    y: Any = Traced.of(lines.heads, result, lengths)
+    values = _traced_params(lines, graph.nodes[-1], params)
+    saved = None
+    if op.saves:
+        y, saved = op.forward(*arrays, *values)
+    rules = op.pull(g, y, saved, arrays, tuple(values), [True] * len(arrays))
+    out, meaning = lines.forward[-1].out, lines.forward[-1].definition
+    expander = Expander(lines.heads, {result: (out, meaning)})
+    for leaf, found in zip(leaves, rules, strict=True):
+        line = next(each for each in lines.backward if each.node == leaf)
+        if found is None:
+            found = arrays[0]._new(tuple(tuple(Index(c) for c in axis) for axis in lines.quantities[leaf].axes), ())
+        if not _same(lines, expander, found, lines.unnamed(line.expr), line.out, lines.quantities[leaf]):
+            return lines.quantities[leaf].name
+    return None
+
+
+def _traced_params(lines: Lines, node: Any, params: Mapping[str, Any]) -> list[Any]:
+    """Give parameters as the rule wants them; masks and other arrays that the definition mentions as formulas."""
+    lengths = lines.axes.lengths.length
+    values = []
+    for name, value in params.items():
+        quantity = lines.definitions.parameters.get((node.index, name))
+        if isinstance(value, np.ndarray) and value.ndim and quantity is not None:
+            array = Traced.of(lines.heads, quantity, lengths)
+            values.append(array == 1 if value.dtype == bool else array)
+        elif isinstance(value, float) and value != int(value):
+            values.append(Traced(lines.heads, (), (Term(factors=(lines.heads.scalar(name, value),)),), lengths))
+        else:
+            values.append(value)
+    return values
+
+
+def _same(lines: Lines, expander: Expander, found: Traced, expr: Expr, out: tuple[Index, ...], leaf: Quantity) -> bool:
+    flat = tuple(index for axis in found.axes for index in axis)
+    if [[index.cls for index in axis] for axis in found.axes] != [list(axis) for axis in leaf.axes]:
+        raise NotTraceable("the rule's result has another make-up than the input")
+    names = dict(zip(flat, out, strict=True))
+    mine = tuple(fresh(term, names) for term in lines.unnamed(found.expr))
+    labels = {index: label for label, index in enumerate(out)}
+    return not difference(expander.expand(mine), expander.expand(expr), labels)
+
+
+def _at_this_size(op: Any, inputs: Sequence[Any], params: Mapping[str, Any], why: str) -> RuleProof:
+    """Compare the rule with SymPy's derivative of the definition at the numbers of this call."""
+    from tinyattn.symbolic.referee import sympy_gradients
+
+    graph, seed = weighted_sum(op, inputs, params)
+    leaves = list(range(len(inputs)))
+    right = sympy_gradients(graph, leaves, method="chain")
+    arrays = [np.asarray(array, dtype=np.float64) for array in inputs]
+    y, saved = op.forward(*arrays, *params.values()) if op.saves else (op(*arrays, *params.values()), None)
+    found = op.pull(seed, y, saved, arrays, tuple(params.values()), [True] * len(arrays))
+    for leaf, value in zip(leaves, found, strict=True):
+        mine = np.zeros(arrays[leaf].shape) if value is None else np.asarray(value)
+        if mine.shape != arrays[leaf].shape:
+            return RuleProof(op.name, WRONG, f"the rule for input {leaf} gives shape {mine.shape}, not {arrays[leaf].shape}")
+        gap = np.abs(mine - right[leaf])
+        if mine.size and not gap.max() <= 1e-11 * max(1.0, float(np.abs(right[leaf]).max())):
+            at = tuple(int(each) for each in np.unravel_index(int(np.argmax(np.nan_to_num(gap, nan=np.inf))), gap.shape))
+            name = op.names_of(len(arrays))[leaf]
+            return RuleProof(op.name, WRONG, f"input {name}, entry {at}: the rule gives {mine[at]:.6g}, SymPy {right[leaf][at]:.6g}")
+    return RuleProof(op.name, EXPLICIT, why)
