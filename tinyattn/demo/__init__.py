@@ -10,6 +10,7 @@ from tinyattn import nn
 from tinyattn.demo import gradients, pictures, sentence, step, tagger
 from tinyattn.demo.paper import Paper, numbered, shown
 from tinyattn.demo.sentence import Options
+from tinyattn.errors import RuleError
 
 __all__ = ["Options", "run"]
 
@@ -36,7 +37,7 @@ def run(options: Options) -> int:
     paper = Paper(options.ascii)
     folder = pictures.prepare(options.out)
     given = sentence.read(options)
-    tagger.corpus_of(options)  # a wrong file is reported before anything is printed
+    corpus = tagger.corpus_of(options)
 
     paper.lines("tinyattn demo: " + " ".join(map(shown, given.words[:20])) + (" …" if len(given.words) > 20 else ""))
     sentence.describe(given, options, paper)
@@ -48,10 +49,14 @@ def run(options: Options) -> int:
     paper.heading("2. What is remarkable")
     step.remark(given, layer, steps, options.position, paper)
     paper.heading("3. The gradient, three ways")
-    good = gradients.check(given, layer, paper)
+    try:
+        good = gradients.check(given, layer, paper)
+    except RuleError as error:
+        paper.lines(str(error))
+        return 1
     if good:
         paper.heading("4. What attention is good for: tagging words")
-        if not tagger.compare(options, paper):
+        if not tagger.compare(corpus, options, paper):
             raise KeyboardInterrupt
     paper.heading(f"{5 if good else 4}. Pictures")
     pictures.write(given, loss, steps, folder, paper)

@@ -94,8 +94,8 @@ def row(numbers: npt.ArrayLike) -> str:
     ' 0.500 -1.250'
     """
     array = np.asarray(numbers)
-    text = " ".join(f"{number: .3f}" for number in array[:_MOST_NUMBERS])
-    return text + (" …" if len(array) > _MOST_NUMBERS else "")
+    long = len(array) > _MOST_NUMBERS
+    return " ".join(f"{number: .3f}" for number in array[: 4 if long else _MOST_NUMBERS]) + (" …" if long else "")
 
 
 def listed(items: Sequence[str]) -> str:

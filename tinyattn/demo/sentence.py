@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import NamedTuple
 
 import numpy as np
@@ -37,6 +38,7 @@ class Input(NamedTuple):
     chosen: int  # the place of the word that is followed
     vectors: Vectors  # (n, d), equal words have equal rows
     x: Vectors  # (n, d), the same, or with positions added
+    notes: list[str]  # where the vectors come from, and what was missing
 
     @property
     def d(self) -> int:
@@ -52,7 +54,8 @@ def read(options: Options) -> Input:
     ArgumentError
         No word, too many, or a word to follow that is not in the sentence.
     """
-    words = data.split_sentence(options.sentence)
+    readable = options.sentence.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    words = data.split_sentence(readable)
     if not words:
         raise ArgumentError(
             message(
@@ -69,27 +72,17 @@ def read(options: Options) -> Input:
             )
         )
     chosen = _chosen(words, options.word)
-    vectors = _from_file(options, words) if options.vectors is not None else _made_up(options, words)
+    vectors, notes = _made_up(options, words) if options.vectors is None else _from_file(options, words)
     waves = nn.sinusoidal(*vectors.shape)
-    return Input(words, chosen, vectors, vectors + waves if options.position else vectors)
+    return Input(words, chosen, vectors, vectors + waves if options.position else vectors, notes)
 
 
 def describe(given: Input, options: Options, paper: Paper) -> None:
     """Say what the sentence became, and what its numbers do and do not mean."""
     n, d = given.x.shape
-    paper.text(f"{n} word{'s' * (n > 1)}, each a row of {d} numbers: x has shape ({n}, {d}).")
-    if options.vectors is None:
-        paper.text(
-            f"Each distinct word has a vector of random numbers (seed {options.seed}; --vectors FILE takes "
-            "learned ones). So the weights below say nothing about the language; they show how the numbers come "
-            "about."
-        )
-    else:
-        paper.text(f"The vectors come from {shown_path(options.vectors)}.")
-        unknown = _unknown(given.words, data.read_glove(options.vectors))
-        if unknown:
-            names = listed([f"'{shown(word)}'" for word in unknown[:5]]) + (", ..." if len(unknown) > 5 else "")
-            paper.text(f"It has no vector for {names}: random numbers stand in (seed {options.seed}).")
+    paper.text(f"{n} word{'s' * (n > 1)}, each a row of {d} number{'s' * (d > 1)}: x has shape ({n}, {d}).")
+    for note in given.notes:
+        paper.text(note)
     if options.position:
         paper.text("To each row the waves of its position are added (--position), so equal words differ.")
 
@@ -118,14 +111,18 @@ def _chosen(words: list[str], wanted: str | None) -> int:
     )
 
 
-def _made_up(options: Options, words: list[str]) -> Vectors:
+def _made_up(options: Options, words: list[str]) -> tuple[Vectors, list[str]]:
     d = 4 if options.width is None else options.width
     rng = np.random.default_rng(options.seed)
     table = {word: rng.normal(size=d) for word in dict.fromkeys(words)}
-    return np.array([table[word] for word in words])
+    note = (
+        f"Each distinct word has a vector of random numbers (seed {options.seed}; --vectors FILE takes learned ones). "
+        "So the weights below say nothing about the language; they show how the numbers come about."
+    )
+    return np.array([table[word] for word in words]), [note]
 
 
-def _from_file(options: Options, words: list[str]) -> Vectors:
+def _from_file(options: Options, words: list[str]) -> tuple[Vectors, list[str]]:
     assert options.vectors is not None
     if options.width is not None:
         raise ArgumentError(
@@ -135,12 +132,20 @@ def _from_file(options: Options, words: list[str]) -> Vectors:
                 "Leave one of them out.",
             )
         )
-    table = data.read_glove(options.vectors)
+    with warnings.catch_warnings(record=True) as doubts:
+        warnings.simplefilter("always")
+        table = data.read_glove(options.vectors)
+    notes = [f"The vectors come from {shown_path(options.vectors)}.", *(str(doubt.message) for doubt in doubts)]
+    unknown = _unknown(words, table)
+    if unknown:
+        names = listed([f"'{shown(word)}'" for word in unknown[:5]]) + (" and more" if len(unknown) > 5 else "")
+        notes.append(f"There is none for {names}: random numbers stand in (seed {options.seed}).")
     rng = np.random.default_rng(options.seed)
     spread = float(np.std(table.matrix)) or 1.0
-    made_up = {word: rng.normal(0.0, spread, table.matrix.shape[1]) for word in _unknown(words, table)}
+    made_up = {word: rng.normal(0.0, spread, table.matrix.shape[1]) for word in unknown}
     found = data.vectors_for(words, table, unknown=0.0).astype(np.float64)
-    return np.array([made_up.get(word, vector) for word, vector in zip(words, found, strict=True)])
+    rows = [made_up.get(word, vector) for word, vector in zip(words, found, strict=True)]
+    return np.array(rows), notes
 
 
 def _unknown(words: list[str], table: data.WordVectors) -> list[str]:

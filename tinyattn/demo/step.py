@@ -66,45 +66,34 @@ def remark(given: Input, layer: nn.SelfAttention, steps: nn.AttentionSteps, posi
             "and no change of W_q or W_k changes anything: their gradients below are 0."
         )
         return
-    _remark_on_ties(given, layer, steps, position, paper)
+    _remark_on_ties(given, layer, position, paper)
     _remark_on_the_largest(given, steps.weights.data[given.chosen], paper)
 
 
-def _remark_on_ties(
-    given: Input, layer: nn.SelfAttention, steps: nn.AttentionSteps, position: bool, paper: Paper
-) -> None:
+def _remark_on_ties(given: Input, layer: nn.SelfAttention, position: bool, paper: Paper) -> None:
     groups = equal_words(given.words)
     if not groups:
         paper.text("No word comes twice. Try a sentence in which one does, such as the default, I saw a saw.")
         return
+    plain, moved = layer.steps(given.vectors), layer.steps(nn.SinusoidalPosition(given.d)(given.vectors))
     for word, places in list(groups.items())[:3]:
-        numbers = listed([str(place + 1) for place in places])
-        apart = _distance(steps.output.data[places])
+        outputs = f"'{shown(word)}' stands at {listed([str(place + 1) for place in places])}; its outputs there"
+        without, having = _distance(plain.output.data[places]), _distance(moved.output.data[places])
+        tie = "every number is exactly equal" if without == 0 else f"rounding alone parts them, by {without:.0e}"
         if position:
-            same = layer.steps(given.vectors).output.data[places]
-            tie = "identical" if _distance(same) == 0 else f"equal up to rounding ({_distance(same):.0e})"
             paper.text(
-                f"'{shown(word)}' stands at {numbers}. Without positions these outputs would be {tie}; with them they "
-                f"differ by up to {apart:.3f}. The tie is gone."
-            )
-        elif apart == 0:
-            paper.text(
-                f"'{shown(word)}' stands at {numbers}, and the outputs there are identical: every number is exactly "
-                "equal. Equal words have equal queries, keys and values, and a sum over all words does not know "
-                "their order. Attention without positions cannot tell them apart."
+                f"{outputs} would be identical without positions ({tie}). With them they differ by up to {having:.3f}: "
+                "the tie is gone."
             )
         else:
-            paper.text(
-                f"'{shown(word)}' stands at {numbers}, and the outputs there are equal up to rounding: they differ by "
-                f"{apart:.0e}. In exact numbers they are the same, because attention without positions cannot tell "
-                "equal words apart."
-            )
+            paper.text(f"{outputs} are identical: {tie}. With positions (--position) they differ by {having:.3f}.")
     if len(groups) > 3:
         paper.text(f"The same holds for {len(groups) - 3} more words that come again.")
     if not position:
-        places = next(iter(groups.values()))
-        moved = layer.steps(nn.SinusoidalPosition(given.d)(given.vectors)).output.data[places]
-        paper.text(f"With positions (--position) the same words differ by up to {_distance(moved):.3f}.")
+        paper.text(
+            "Why: equal words have equal queries, keys and values, and a sum over all words does not know their "
+            "order. Attention without positions cannot tell them apart."
+        )
 
 
 def equal_words(words: list[str]) -> dict[str, list[int]]:
@@ -128,7 +117,7 @@ def _distance(rows: np.ndarray) -> float:
 
 def _remark_on_the_largest(given: Input, weights: np.ndarray, paper: Paper) -> None:
     names, n, top = numbered(given.words), len(given.words), float(weights.max())
-    best = [names[j] for j in range(n) if weights[j] == top]
+    best = [names[j] for j in range(n) if weights[j] >= top - 1e-12]
     together = f"each {top:.3f}, together {len(best) * top:.3f}" if len(best) > 1 else f"{top:.3f}"
     share = 1 / n
     verdict = (

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple, overload
+from typing import TYPE_CHECKING, Literal, NamedTuple, overload
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
 import tinyattn as ta
 from tinyattn.errors import ShapeError, message
-from tinyattn.functions import TensorLike, boolean, operand
+from tinyattn.functions import boolean, operand
 from tinyattn.nn import init
 from tinyattn.nn.module import Module, check_size, check_width
 from tinyattn.tensor import Tensor
 
-Mask = NDArray[np.bool_]
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    from tinyattn.functions import TensorLike
+
+    Mask = NDArray[np.bool_]
 
 
 class AttentionSteps(NamedTuple):
@@ -113,8 +117,8 @@ def attention(
     _check_shapes(q, k, v)
     seen = _mask(keep, causal, q.shape[-2], k.shape[-2])
     k, v = _readable(k, seen), _readable(v, seen)
-    factor = 1 / ta.sqrt(ta.size_of(k, -1)) if scale is None else scale  # a symbol in formulas: 1/√d_k
-    scores = (q @ k.mT) * factor  # (..., n, m)  how well does key j answer query i?
+    d_k = ta.size_of(k, -1)  # recorded, so that formulas say √d_k and not 2
+    scores = (q @ k.mT) * (1 / ta.sqrt(d_k) if scale is None else scale)  # (..., n, m)  does key j answer query i?
     weights = ta.softmax(scores, axis=-1, keep=seen)  # (..., n, m)  rows sum to 1
     output = weights @ v  # (..., n, d_v)  the values, weighted
     return AttentionSteps(q, k, v, scores, weights, output, seen) if return_steps else output

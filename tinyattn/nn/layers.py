@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from numpy.typing import ArrayLike
+from typing import TYPE_CHECKING
 
 import tinyattn as ta
-from tinyattn.functions import TensorLike, operand
+from tinyattn.functions import operand
 from tinyattn.nn import init
 from tinyattn.nn.module import Module, check_size, check_width
 from tinyattn.tensor import Tensor
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from tinyattn.functions import TensorLike
 
 
 class Linear(Module):

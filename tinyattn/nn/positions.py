@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 import tinyattn as ta
 from tinyattn.errors import ShapeError, message
-from tinyattn.functions import TensorLike, operand
+from tinyattn.functions import operand
 from tinyattn.nn import init
 from tinyattn.nn.module import Module, check_size, check_width
 from tinyattn.tensor import Tensor, describe
+
+if TYPE_CHECKING:
+    from tinyattn.functions import TensorLike
 
 
 def sinusoidal(n: int, d: int, base: float = 10000.0) -> Any:
