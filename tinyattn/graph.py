@@ -7,6 +7,7 @@ creation, so inputs come first), refer to each other by number, and carry names,
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -189,14 +190,15 @@ def _everything_behind(outputs: Sequence[Tensor]) -> list[Tensor]:
 def _titles(tensors: list[Tensor], given: dict[int, str], variables: dict[int, str]) -> list[tuple[str, bool]]:
     """A unique name for each tensor, and whether it is the learner's own."""
     found = [_title(x, given, variables) for x in tensors]
-    total: dict[str, int] = {}
-    for name, _ in found:
-        total[name] = total.get(name, 0) + 1
-    used: dict[str, int] = {}
+    total = Counter(name for name, _ in found)
+    used: Counter[str] = Counter()
     titles = []
     for name, own in found:
-        used[name] = used.get(name, 0) + 1
-        titles.append((name if total[name] == 1 else f"{name}·{used[name]}", own))
+        title = name
+        while total[name] > 1 and (title == name or title in total):  # somebody's own name may look like a numbered one
+            used[name] += 1
+            title = f"{name}·{used[name]}"
+        titles.append((title, own))
     return titles
 
 
