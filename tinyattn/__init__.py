@@ -134,7 +134,7 @@ def __getattr__(name: str) -> Any:
         return importlib.import_module(_LATER[name])
     if name in _LATER_NAMES:
         return getattr(importlib.import_module(_LATER_NAMES[name]), name)
-    raise AttributeError(f"module 'tinyattn' has no attribute {name!r}")
+    raise AttributeError(importlib.import_module("tinyattn.elsewhere").missing(name))
 
 
 # Written out, because type checkers take it as the list of what is public.
