@@ -87,7 +87,8 @@ assert central(np.exp, 1.0, 1e-17) == 0.0  # 1 + h is 1 for the computer: no cha
 # and h = 1e-5?
 # %%
 for h in (1e-1, 1e-2, 1e-3, 1e-5, 1e-7):
-    print(f"h = {h:.0e}   32 bits {mean_error(h, np.float32):.1e}   64 bits {mean_error(h):.1e}")
+    short, long = mean_error(h, np.float32), mean_error(h)
+    print(f"h = {h:.0e}   32 bits {short:.1e}   64 bits {long:.1e}")
 
 assert mean_error(1e-5, np.float32) > 1e-3  # a right slope, and the check says no
 assert mean_error(1e-7, np.float32) > 0.1
@@ -154,7 +155,7 @@ def rest(g, h):
 
 for name, g in (("right", exact), ("1 % off", 1.01 * exact)):
     factors = [rest(g, h) / rest(g, h / 10) for h in (1e-2, 1e-3)]
-    print(f"{name:8} h: 0.01 -> 0.001 -> 0.0001   the rest shrinks by {factors[0]:.0f}, {factors[1]:.0f}")
+    print(f"{name:8} 0.01 -> 0.001 -> 0.0001: the rest shrinks by", np.round(factors))
     assert (abs(factors[1] - 100) < 5) == (name == "right")
 assert rest(1.01 * exact, 1e-3) / rest(1.01 * exact, 1e-4) < 20
 # %% [markdown] lang="en"

@@ -71,7 +71,7 @@ def _block(lines: list[str], width: int, colour: bool, ascii: bool) -> str:
 
 
 def _heading(line: str, colour: bool) -> str:
-    words = line.lstrip("#").strip()
+    words = _marked(line.lstrip("#").strip(), colour).replace(_BLANK, " ")
     if colour:
         return f"{_BOLD}{words}{_OFF}"
     return words + ("\n" + "=" * display_width(words) if line.startswith("# ") else "")
