@@ -1,6 +1,7 @@
 """Operations that are one op because the fused form is stabler or faster than its parts.
 
-Each has a composed form in `tinyattn.functions` or `tinyattn.composed`, and tests hold the two equal.
+Where a record has a ``composed`` form, gradients of gradients and exact numbers go through that; tests hold
+the two equal.
 """
 
 from __future__ import annotations
@@ -10,26 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from tinyattn.ops.helpers import letters, matrix_product, number_like, plain, sum_to, sums_along, swap
-from tinyattn.ops.reductions import size_of
+from tinyattn.ops.describing import calls, entry, letters
+from tinyattn.ops.helpers import matrix_product, number_like, plain, sum_to, sums_along, swap
 from tinyattn.ops.record import Call, Op, register
+from tinyattn.ops.reductions import size_of
 
-
-def _along_axis(text: str) -> Any:
-    """A definition written for the last axis, moved to the axis of the call."""
-
-    def definition(call: Call) -> str:
-        names, axis = letters(len(call.shapes[0])), call.params["axis"]
-        own = ",".join(names)
-        other = letters(1, skip="".join(names))[0]
-        summed = ",".join(other if a == axis else name for a, name in enumerate(names))
-        result = text.replace("OWN", own).replace("OTHER", other).replace("SUMMED", summed)
-        if call.params.get("keep") is None:
-            return result.replace("KEPT ", "").replace("SEEN ", "")
-        seen = f"[keep[{summed}] == 1] * "
-        return result.replace("KEPT ", seen.replace(summed, own)).replace("SEEN ", seen)
-
-    return definition
+# -- softmax -----------------------------------------------------------------------------------------------------
 
 
 def highest(x: Any, axis: int) -> Any:
@@ -46,8 +33,8 @@ def shifted_exp(x: Any, axis: int) -> Any:
     that product costs a fifth of finding and subtracting the largest of each row.
     """
     if x.dtype.kind == "f" and x.dtype.itemsize >= 4:
-        flat = x.ravel()
-        if flat.dot(flat) < 3600:
+        entries = x.ravel()
+        if entries.dot(entries) < 3600:
             return np.exp(x)
     return np.exp(x - highest(x, axis))
 
@@ -63,22 +50,20 @@ def _kept_softmax(x: Any, axis: int, keep: Any) -> Any:
     """Hidden entries get weight 0 and are not read; a row with nothing kept is a row of zeros."""
     keep = np.broadcast_to(keep, x.shape)
     nothing = ~keep.any(axis=axis, keepdims=True)
-    first = np.where(keep, x, -np.inf)
-    shift = np.where(nothing, 0.0, highest(first, axis))
+    shift = np.where(nothing, 0.0, highest(np.where(keep, x, -np.inf), axis))
     e = np.where(keep, np.exp(np.where(keep, x - shift, 0.0)), 0.0)
-    total = np.add.reduce(e, axis=axis, keepdims=True)
-    return e / np.where(nothing, 1.0, total)
+    return e / np.where(nothing, 1.0, np.add.reduce(e, axis=axis, keepdims=True))
 
 
 def _softmax_rule(g: Any, y: Any, x: Any, axis: int, keep: Any) -> Any:
-    """y (g - sum(g y)): every output depends on every input, so the sum couples the whole row."""
+    """The gradient y (g - sum(g y)): every output depends on every input, so the sum couples the whole row."""
     if keep is not None:
         g = np.where(keep, g, 0.0)  # what was hidden is not read going back either
     gy = g * y
     result = gy - y * sums_along(gy, axis)
     if result.__class__ is np.ndarray:
-        flat = result.ravel()
-        if result.dtype == object or math.isfinite(flat.dot(flat)):  # a third of the time of isfinite(...).all()
+        entries = result.ravel()
+        if result.dtype == object or math.isfinite(entries.dot(entries)):  # a third of the time of isfinite(...).all()
             return result
     y = where_asked(y, g, axis)
     gy = g * y
@@ -94,27 +79,32 @@ def where_asked(y: Any, g: Any, axis: int) -> Any:
     return np.where(finite | (plain(g) != 0).any(axis=axis, keepdims=True), y, 0.0)
 
 
-def _rows(rng: Any) -> list[Any]:
-    keep = np.array([[True, True, False], [True, False, True]])
-    return [
-        ((rng.normal(size=(2, 3)),), (1, None)),
-        ((rng.normal(size=(2, 3)),), (0, None)),
-        ((rng.normal(size=(2, 3)),), (1, keep)),
-        ((rng.normal(size=(3,)),), (0, None)),
-        ((rng.normal(size=(2, 2, 3)),), (1, None)),
-    ]
+def _row(call: Call) -> tuple[str, str, str]:
+    """The indices of an entry, the letter of another one in its row, and the indices of that."""
+    *names, other = letters(len(call.shapes[0]) + 1)
+    there = [other if axis == call.params["axis"] else name for axis, name in enumerate(names)]
+    return ",".join(names), other, ",".join(there)
 
 
-softmax = register(
-    Op(
-        "softmax",
-        _softmax,
-        (_softmax_rule,),
-        _along_axis("y[OWN] = KEPT exp(x[OWN]) / sum_OTHER SEEN exp(x[SUMMED])"),
-        params=("axis", "keep"),
-        sample=_rows,
-    )
-)
+def _softmax_definition(call: Call) -> str:
+    here, other, there = _row(call)
+    top, below = (f"exp(x[{at}])" for at in (here, there))
+    if call.params["keep"] is not None:
+        top, below = f"[keep[{here}] == 1] * {top}", f"[keep[{there}] == 1] * {below}"
+    return f"y[{here}] = {top} / sum_{other} {below}"
+
+
+softmax = register(Op(
+    "softmax",
+    _softmax,
+    (_softmax_rule,),
+    _softmax_definition,
+    params=("axis", "keep"),
+    sample=calls(
+        ((2, 3), 1, None), ((2, 3), 0, None), ((3,), 0, None), ((2, 2, 3), 1, None),
+        ((2, 3), 1, np.array([[True, True, False], [True, False, True]])),
+    ),
+))
 
 
 def _log_softmax(x: Any, axis: int) -> Any:
@@ -123,32 +113,31 @@ def _log_softmax(x: Any, axis: int) -> Any:
 
 
 def _log_softmax_rule(g: Any, y: Any, x: Any, axis: int) -> Any:
-    """g - softmax(x) sum(g).  With exp(y) for the softmax the exact check could not decide (see its docs)."""
+    """The gradient g - softmax(x) sum(g); with exp(y) for the softmax the exact check could not decide."""
     return g - where_asked(softmax(x, axis, None), g, axis) * g.sum(axis=axis, keepdims=True)
 
 
-log_softmax = register(
-    Op(
-        "log_softmax",
-        _log_softmax,
-        (_log_softmax_rule,),
-        _along_axis("y[OWN] = x[OWN] - log(sum_OTHER exp(x[SUMMED]))"),
-        params=("axis",),
-        sample=lambda rng: [(inputs, params[:1]) for inputs, params in _rows(rng) if params[1] is None],
-    )
-)
+def _log_softmax_definition(call: Call) -> str:
+    here, other, there = _row(call)
+    return f"y[{here}] = x[{here}] - log(sum_{other} exp(x[{there}]))"
 
 
-def _moments(x: Any, eps: float) -> tuple[Any, Any]:
-    """The rows centred, and one over their standard deviation."""
-    n = x.shape[-1]
-    centred = x - np.add.reduce(x, axis=-1, keepdims=True) / n
-    variance = np.add.reduce(centred * centred, axis=-1, keepdims=True) / n
-    return centred, 1 / np.sqrt(variance + eps)
+log_softmax = register(Op(
+    "log_softmax",
+    _log_softmax,
+    (_log_softmax_rule,),
+    _log_softmax_definition,
+    params=("axis",),
+    sample=calls(((2, 3), 1), ((2, 3), 0), ((3,), 0), ((2, 2, 3), 1)),
+))
+
+# -- layer norm --------------------------------------------------------------------------------------------------
 
 
 def _layer_norm(x: Any, gain: Any, bias: Any, eps: float) -> tuple[Any, Any]:
-    centred, r = _moments(x, eps)
+    n = x.shape[-1]
+    centred = x - np.add.reduce(x, axis=-1, keepdims=True) / n
+    r = 1 / np.sqrt(np.add.reduce(centred * centred, axis=-1, keepdims=True) / n + eps)
     z = centred * r
     return z * gain + bias, (z, r)
 
@@ -169,29 +158,20 @@ def _composed_layer_norm(x: Any, gain: Any, bias: Any, eps: float) -> Any:
     return centred / np.sqrt(variance + eps) * gain + bias
 
 
-def _why_layer_norm(operands: Any, shapes: Any, params: Any) -> tuple[str, str]:
-    wide = shapes[0][-1:] if shapes[0] else ()
-    return f"Gain and bias need one number for each of the {wide} entries of a row.", "Give both that shape."
+layer_norm = register(Op(
+    "layer_norm",
+    _layer_norm,
+    _layer_norm_rule,
+    "y[..., i] = (x[..., i] - (sum_j x[..., j]) / size(i))"
+    " / sqrt((sum_k (x[..., k] - (sum_j x[..., j]) / size(i))^2) / size(i) + eps) * gain[i] + bias[i]",
+    inputs=("x", "gain", "bias"),
+    params=("eps",),
+    composed=_composed_layer_norm,
+    saves=True,
+    sample=calls(([(2, 3), (3,), (3,)], 1e-5), ([(4,), (4,), (4,)], 1e-5), ([(2, 2, 3), (3,), (3,)], 1e-5)),
+))
 
-
-layer_norm = register(
-    Op(
-        "layer_norm",
-        _layer_norm,
-        _layer_norm_rule,
-        "y[..., i] = (x[..., i] - (sum_j x[..., j]) / size(i)) / sqrt((sum_k (x[..., k] - (sum_j x[..., j]) / size(i))^2)"
-        " / size(i) + eps) * gain[i] + bias[i]",
-        inputs=("x", "gain", "bias"),
-        params=("eps",),
-        composed=_composed_layer_norm,
-        saves=True,
-        sample=lambda rng: [
-            ((rng.normal(size=shape), rng.normal(size=shape[-1:]), rng.normal(size=shape[-1:])), (1e-5,))
-            for shape in ((2, 3), (4,), (2, 2, 3))
-        ],
-        explain=_why_layer_norm,
-    )
-)
+# -- cross entropy -----------------------------------------------------------------------------------------------
 
 
 def target_weights(shape: tuple[int, ...], dtype: Any, targets: Any, ignore: Any, smoothing: float) -> tuple[Any, Any]:
@@ -203,7 +183,7 @@ def target_weights(shape: tuple[int, ...], dtype: Any, targets: Any, ignore: Any
     return np.where(counts[..., None], weights, 0.0).astype(dtype), counts
 
 
-def _scale_of(reduction: str, counts: Any) -> int:
+def _divisor(reduction: str, counts: Any) -> int:
     """What the sum of the rows' losses is divided by; 1 when every target is ignored, so that the loss is 0."""
     return int(counts.sum()) or 1 if reduction == "mean" else 1
 
@@ -213,66 +193,62 @@ def _cross_entropy(x: Any, targets: Any, ignore: Any, smoothing: float, reductio
     shifted = x - np.maximum.reduce(x, axis=-1, keepdims=True)
     e = np.exp(shifted)
     total = np.add.reduce(e, axis=-1, keepdims=True)
-    log_p = shifted - np.log(total)
-    losses = -np.add.reduce(np.where(weights != 0, weights * log_p, 0.0), axis=-1)
-    saved = (e / total, weights, counts)
-    if reduction == "none":
-        return losses, saved
-    return losses.sum() / x.dtype.type(_scale_of(reduction, counts)), saved
+    losses = -np.add.reduce(np.where(weights != 0, weights * (shifted - np.log(total)), 0.0), axis=-1)
+    result = losses if reduction == "none" else losses.sum() / x.dtype.type(_divisor(reduction, counts))
+    return result, (e / total, weights, counts)
 
 
-def _cross_entropy_rule(g: Any, y: Any, saved: Any, x: Any, targets: Any, ignore: Any, smoothing: float, reduction: str) -> Any:
+def _cross_entropy_rule(
+    g: Any, y: Any, saved: Any, x: Any, targets: Any, ignore: Any, smoothing: float, reduction: str
+) -> Any:
     """Probability minus target, shared among the rows that count."""
     p, weights, counts = saved
-    share = g[..., None] if reduction == "none" else g / x.dtype.type(_scale_of(reduction, counts))
+    share = g[..., None] if reduction == "none" else g / x.dtype.type(_divisor(reduction, counts))
     return (np.where(counts[..., None] & (share != 0), p - weights, 0.0) * share,)
 
 
 def _composed_cross_entropy(x: Any, targets: Any, ignore: Any, smoothing: float, reduction: str) -> Any:
     weights, counts = target_weights(x.shape, np.dtype(np.float64), targets, ignore, smoothing)
-    weights = number_like(weights, x) if x.dtype != object else weights
+    weights = number_like(weights, x)
     losses = -np.where(weights != 0, weights * log_softmax(x, len(x.shape) - 1), 0.0).sum(axis=-1)
-    return losses if reduction == "none" else losses.sum() / _scale_of(reduction, counts)
+    return losses if reduction == "none" else losses.sum() / _divisor(reduction, counts)
 
 
 def _cross_entropy_definition(call: Call) -> str:
-    rank, smoothing = len(call.shapes[0]), call.params["smoothing"]
-    rows = letters(rank)[: rank - 1]
-    c, other = letters(rank + 1)[rank - 1 :]
-    at = ",".join([*rows, c])
-    target = f"[targets[{','.join(rows)}] == {c}]"
+    ignore, smoothing, reduction = (call.params[name] for name in ("ignore", "smoothing", "reduction"))
+    *rows, c, other = letters(len(call.shapes[0]) + 1)
+    target = f"[{entry('targets', rows)} == {c}]"
     weight = f"((1 - smoothing) * {target} + smoothing / size({c}))" if smoothing else target
-    log_p = f"(x[{at}] - log(sum_{other} exp(x[{','.join([*rows, other])}])))"
-    counted = f"[targets[{','.join(rows)}] != ignore]" if call.params["ignore"] is not None else ""
-    term = f"{counted + ' * ' if counted else ''}{weight} * {log_p}"
-    if call.params["reduction"] == "none":
-        return f"y[{','.join(rows)}] = -(sum_{c} {term})"
-    total = f"-(sum_{','.join([*rows, c])} {term})"
-    if call.params["reduction"] == "sum" or not rows:
-        return f"y[] = {total}"
-    how_many = f"(sum_{','.join(rows)} {counted})" if counted else "(" + " * ".join(f"size({r})" for r in rows) + ")"
-    return f"y[] = {total} / {how_many}"
+    counted = f"[{entry('targets', rows)} != ignore]" if ignore is not None else ""
+    log_p = f"({entry('x', [*rows, c])} - log(sum_{other} exp({entry('x', [*rows, other])})))"
+    term = " * ".join(filter(None, [counted, weight, log_p]))
+    if reduction == "none":
+        return f"{entry('y', rows)} = -(sum_{c} {term})"
+    total = f"y[] = -(sum_{','.join([*rows, c])} {term})"
+    if reduction == "sum" or not rows:
+        return total
+    how_many = f"sum_{','.join(rows)} {counted}" if counted else " * ".join(f"size({row})" for row in rows)
+    return f"{total} / ({how_many})"
 
 
-def _cross_entropy_samples(rng: Any) -> list[Any]:
-    targets = np.array([0, 2, 1, 2])
-    forms = [(None, 0.0, "mean"), (2, 0.0, "mean"), (None, 0.1, "sum"), (1, 0.1, "none"), (None, 0.0, "none")]
-    calls = [((rng.normal(size=(4, 3)),), (targets, *form)) for form in forms]
-    return [*calls, ((rng.normal(size=(2, 2, 3)),), (targets.reshape(2, 2), None, 0.0, "mean"))]
+_TARGETS = np.array([0, 2, 1, 2])
 
+cross_entropy = register(Op(
+    "cross_entropy",
+    _cross_entropy,
+    _cross_entropy_rule,
+    _cross_entropy_definition,
+    params=("targets", "ignore", "smoothing", "reduction"),
+    composed=_composed_cross_entropy,
+    saves=True,
+    sample=calls(
+        ((4, 3), _TARGETS, None, 0.0, "mean"), ((4, 3), _TARGETS, 2, 0.0, "mean"), ((4, 3), _TARGETS, None, 0.1, "sum"),
+        ((4, 3), _TARGETS, 1, 0.1, "none"), ((4, 3), _TARGETS, None, 0.0, "none"),
+        ((2, 2, 3), _TARGETS.reshape(2, 2), None, 0.0, "mean"),
+    ),
+))
 
-cross_entropy = register(
-    Op(
-        "cross_entropy",
-        _cross_entropy,
-        _cross_entropy_rule,
-        _cross_entropy_definition,
-        params=("targets", "ignore", "smoothing", "reduction"),
-        composed=_composed_cross_entropy,
-        saves=True,
-        sample=_cross_entropy_samples,
-    )
-)
+# -- attention ---------------------------------------------------------------------------------------------------
 
 
 def visible(keep: Any, causal: bool, queries: int, keys: int) -> Any:
@@ -301,26 +277,12 @@ def _attention(q: Any, k: Any, v: Any, keep: Any, causal: bool, scale: Any) -> t
 
 def _attention_rule(g: Any, y: Any, saved: Any, q: Any, k: Any, v: Any, keep: Any, causal: bool, scale: Any) -> Any:
     weights, c, seen = saved
-    d_weights = g @ swap(v)
-    d_scores = _softmax_rule(d_weights, weights, None, -1, seen) * c
+    d_scores = _softmax_rule(g @ swap(v), weights, None, -1, seen) * c
     if seen is not None:  # a key hidden from a query is not read, whatever it holds
         d_q, d_k = read_only_seen(d_scores, k), read_only_seen(swap(d_scores), q)
     else:
         d_q, d_k = d_scores @ k, swap(d_scores) @ q
     return sum_to(d_q, q.shape), sum_to(d_k, k.shape), sum_to(swap(weights) @ g, v.shape)
-
-
-def _attention_definition(call: Call) -> str:
-    scale = "(1 / sqrt(size(d)))" if call.params["scale"] is None else "scale"
-    score = f"{scale} * (sum_d q[...,i,d] * k[...,KEY,d])"
-    tests = []
-    if call.params["keep"] is not None:
-        tests.append("[keep[...,i,KEY] == 1]")
-    if call.params["causal"]:
-        tests.append("[KEY - size(j) <= i - size(i)]")
-    seen = "".join(f"{test} * " for test in tests)
-    top, bottom = (f"{seen}exp({score})".replace("KEY", key) for key in ("j", "m"))
-    return f"y[...,i,e] = sum_j ({top} / sum_m {bottom}) * v[...,j,e]"
 
 
 def _composed_attention(q: Any, k: Any, v: Any, keep: Any, causal: bool, scale: Any) -> Any:
@@ -330,39 +292,31 @@ def _composed_attention(q: Any, k: Any, v: Any, keep: Any, causal: bool, scale: 
     return matrix_product(softmax(scores, len(scores.shape) - 1, seen), v)  # (..., n, d_v)
 
 
-def _why_attention(operands: Any, shapes: Any, params: Any) -> tuple[str, str]:
-    (q, k, v), (a, b, c) = operands, shapes
-    if min(len(a), len(b), len(c)) < 2:
-        return "Queries, keys and values are matrices: one row per position.", f"Write {q}[None] for a single row."
-    if a[-1] != b[-1]:
-        return f"A query has width {a[-1]} and a key {b[-1]}; their dot product needs equal widths.", ""
-    if b[-2] != c[-2]:
-        return f"There are {b[-2]} keys and {c[-2]} values; each key needs its value.", ""
-    if params["keep"] is not None:
-        return f"The mask has shape {params['keep'].shape}; it must broadcast to (..., {a[-2]}, {b[-2]}): queries by keys.", ""
-    return "The batch axes do not broadcast.", ""
+def _attention_definition(call: Call) -> str:
+    scale = "(1 / sqrt(size(d)))" if call.params["scale"] is None else "scale"
+
+    def weight(key: str) -> str:
+        kept = f"[keep[...,i,{key}] == 1] * " if call.params["keep"] is not None else ""
+        before = f"[{key} - size(j) <= i - size(i)] * " if call.params["causal"] else ""
+        return f"{kept}{before}exp({scale} * (sum_d q[...,i,d] * k[...,{key},d]))"
+
+    return f"y[...,i,e] = sum_j ({weight('j')} / sum_m {weight('m')}) * v[...,j,e]"
 
 
-def _attention_samples(rng: Any) -> list[Any]:
-    keep = np.array([[True, True, False, True], [True, False, True, True]])
+_QKV = [(2, 3), (4, 3), (4, 2)]
+_KEEP = np.array([[True, True, False, True], [True, False, True, True]])
 
-    def qkv(*batch: int) -> Any:
-        return tuple(rng.normal(size=(*batch, n, d)) for n, d in ((2, 3), (4, 3), (4, 2)))
-
-    return [(qkv(), (None, False, None)), (qkv(), (keep, False, 0.5)), (qkv(), (None, True, None)), (qkv(2), (keep, True, None))]
-
-
-scaled_dot_product_attention = register(
-    Op(
-        "scaled_dot_product_attention",
-        _attention,
-        _attention_rule,
-        _attention_definition,
-        inputs=("q", "k", "v"),
-        params=("keep", "causal", "scale"),
-        composed=_composed_attention,
-        saves=True,
-        sample=_attention_samples,
-        explain=_why_attention,
-    )
-)
+scaled_dot_product_attention = register(Op(
+    "scaled_dot_product_attention",
+    _attention,
+    _attention_rule,
+    _attention_definition,
+    inputs=("q", "k", "v"),
+    params=("keep", "causal", "scale"),
+    composed=_composed_attention,
+    saves=True,
+    sample=calls(
+        (_QKV, None, False, None), (_QKV, _KEEP, False, 0.5), (_QKV, None, True, None),
+        ([(2, *shape) for shape in _QKV], _KEEP, True, None),
+    ),
+))
