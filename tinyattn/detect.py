@@ -43,11 +43,11 @@ def detect_nan() -> Iterator[None]:
         yield
 
 
-def first_made(result: np.ndarray, inputs: list[np.ndarray]) -> tuple[int, ...] | None:
-    """The first entry of a result that is nan or infinite by the op's own doing, None when there is none."""
-    if result.dtype.kind != "f" or np.isfinite(result).all():
-        return None
-    same_place = all(_broadcasts(x.shape, result.shape) for x in inputs)
+def first_made(result: np.ndarray, inputs: list[np.ndarray], same_place: bool) -> tuple[int, ...] | None:
+    """The first entry of a result that is nan or infinite by the op's own doing, None when there is none.
+
+    With ``same_place`` an entry depends on the entries in its own place only; else on all of them.
+    """
     for test in (np.isnan, np.isinf):
         made = test(result)
         if not made.any():
@@ -68,10 +68,12 @@ def _broadcasts(shape: tuple[int, ...], to: tuple[int, ...]) -> bool:
 
 def _watch_forward(node: Tensor) -> None:
     assert node.op is not None
-    inputs = [np.asarray(x.data) for x in node.inputs]
-    # Along a row every entry depends on every other, so "the same place" means nothing for the other ops.
     result = np.asarray(node.data)
-    entry = first_made(result, inputs)
+    if result.dtype.kind != "f" or np.isfinite(result).all():
+        return
+    definition = node.op.definition_text(tuple(x.shape for x in node.inputs), node.params)
+    entry_by_entry = definition.startswith("y[...]") and "sum_" not in definition
+    entry = first_made(result, [np.asarray(x.data) for x in node.inputs], entry_by_entry)
     if entry is not None:
         raise _blame(node, f"{node.op.name} first made {_word(result[entry])}, at entry {list(entry)} of its result.", _values(node, entry))
 

@@ -270,9 +270,12 @@ def read_only_seen(weights: Any, v: Any) -> Any:
 def _attention(q: Any, k: Any, v: Any, keep: Any, causal: bool, scale: Any) -> tuple[Any, Any]:
     c = q.dtype.type(1 / math.sqrt(k.shape[-1]) if scale is None else scale)
     seen = visible(keep, causal, q.shape[-2], k.shape[-2])
-    with np.errstate(invalid="ignore" if seen is not None else "warn"):
+    if seen is None:
+        weights = _softmax((q @ swap(k)) * c, -1, None)
+        return weights @ v, (weights, c, None)
+    with np.errstate(invalid="ignore"):  # what is hidden may hold anything
         weights = _softmax((q @ swap(k)) * c, -1, seen)
-        return read_only_seen(weights, v) if seen is not None else weights @ v, (weights, c, seen)
+        return read_only_seen(weights, v), (weights, c, seen)
 
 
 def _attention_rule(g: Any, y: Any, saved: Any, q: Any, k: Any, v: Any, keep: Any, causal: bool, scale: Any) -> Any:
