@@ -15,6 +15,7 @@ import pytest
 
 import tinyattn as ta
 from tinyattn import nn, train
+from tinyattn.terminal import ProgressBar
 
 CHILD = """
 import sys
@@ -147,3 +148,12 @@ def test_a_loss_that_is_nan_is_not_followed() -> None:
 def test_what_cannot_be_is_refused_in_words(batches, loss, epochs: int, words: str) -> None:
     with pytest.raises(ta.TinyattnError, match=words):
         train.fit(nn.Linear(1, 1, rng=0), batches, loss, epochs=epochs, progress=False)
+
+
+def test_a_bar_of_ones_own_goes_on_over_several_trainings() -> None:
+    shown = io.StringIO()
+    with ProgressBar(16, "twice", stream=shown) as bar:
+        for _ in range(2):
+            model, batches = line()
+            train.fit(model, batches, squared, epochs=2, progress=bar)
+    assert shown.getvalue().splitlines()[-1].startswith("twice: 16 of 16")

@@ -67,7 +67,7 @@ def fit(
     epochs: int = 10,
     rng: init.Rng = 0,
     label: str = "training",
-    progress: bool = True,
+    progress: bool | ProgressBar = True,
     ascii: bool = False,
     stream: TextIO | None = None,
 ) -> History:
@@ -91,8 +91,8 @@ def fit(
         Where the order of the batches comes from.
     label : str
         What the progress line begins with.
-    progress : bool
-        Whether to show one.
+    progress : bool or ProgressBar
+        Whether to show one; a bar of one's own can go on over several trainings.
     ascii : bool
         Draw it with ASCII signs.
     stream : text stream, optional
@@ -124,7 +124,8 @@ def fit(
     source, history, start = init.generator(rng), History(), time.monotonic()
     training_before = model.training
     model.train()
-    bar = ProgressBar(epochs * len(batches), label, stream=stream, ascii=ascii) if progress else None
+    total = epochs * len(batches)
+    bar = ProgressBar(total, label, stream=stream, ascii=ascii) if progress is True else progress or None
     with _Interrupts() as interrupts:
         try:
             for _ in range(epochs):
@@ -139,11 +140,11 @@ def fit(
                 history.epochs.append(float(np.mean(history.losses[-len(batches) :])))
         finally:
             model.train(training_before)
-            if bar is not None:
+            if bar is not None and (bar is not progress or interrupts.asked):
                 bar.close()
     history.seconds, history.interrupted = time.monotonic() - start, interrupts.asked
     if history.interrupted and bar is not None:
-        done = f"Stopped after {history.steps} of {bar.total} steps; what was learned is kept."
+        done = f"Stopped after {history.steps} of {total} steps; what was learned is kept."
         say(done, ascii, sys.stderr if stream is None else stream)
     return history
 

@@ -27,35 +27,47 @@ class Paper:
 
     def __init__(self, ascii: bool = False) -> None:
         self.ascii = ascii
+        self._at_gap = True
+
+    def gap(self) -> None:
+        """Leave one line blank, if the last one is not."""
+        if not self._at_gap:
+            self.lines("")
+        self._at_gap = True
 
     def heading(self, text: str) -> None:
         """Begin a part."""
-        say("", self.ascii)
-        say(text, self.ascii)
-        say("─" * display_width(text), self.ascii)
+        self.gap()
+        self.lines(text)
+        self.lines("─" * display_width(text))
 
     def text(self, text: str) -> None:
         """Print a paragraph, in lines of ordinary length."""
-        say("\n".join(textwrap.wrap(text, _WIDTH, break_long_words=False, break_on_hyphens=False)), self.ascii)
+        self.lines("\n".join(_wrapped(text, _WIDTH)))
 
     def item(self, text: str) -> None:
         """Print one item of a list."""
-        lines = textwrap.wrap(text, _WIDTH - 4, break_long_words=False, break_on_hyphens=False)
-        say("  - " + "\n    ".join(lines), self.ascii)
+        self.lines("  - " + "\n    ".join(_wrapped(text, _WIDTH - 4)))
 
     def lines(self, text: str) -> None:
         """Print a text whose lines are meant as they are."""
         say(text, self.ascii)
+        self._at_gap = False
 
     def table(self, rows: Sequence[Sequence[object]], headers: Sequence[str] = ()) -> None:
         """Print a table, with a blank line before and after it."""
-        say("", self.ascii)
+        self.gap()
         say_table(rows, headers, self.ascii)
-        say("", self.ascii)
+        self._at_gap = False
+        self.gap()
 
     def flush(self) -> None:
         """Bring out what was printed, before a progress bar draws on the other stream."""
         sys.stdout.flush()
+
+
+def _wrapped(text: str, width: int) -> list[str]:
+    return textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False)
 
 
 def shown(word: str) -> str:

@@ -35,7 +35,7 @@ def show(given: Input, layer: nn.SelfAttention, steps: nn.AttentionSteps, paper:
         paper.text(f"(The {len(names) - len(places)} words left out have {max(rest, 0.0):.3f} of the weight.)")
     paper.text(f"The weights sum to {weights.sum():.6f}. The output is the mean of the values, weighted:")
     paper.lines(f"    output[{i + 1}] = {row(steps.output.data[i])}")
-    paper.lines("")
+    paper.gap()
     _show_all_weights(names, steps.weights.data, paper)
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -13,9 +14,11 @@ from tinyattn import data, nn, train
 from tinyattn.demo.paper import Paper, shown
 from tinyattn.demo.sentence import Options, shown_path
 from tinyattn.errors import ArgumentError, message
+from tinyattn.terminal import ProgressBar
 
 WIDTH = 32
 STEPS = 250
+STARTS = 3  # random starts on the sample corpus, whose accuracies vary with them
 _SMALL = 100  # up to so many sentences are one batch
 _BATCH = 32
 _HIDDEN = 0.15
@@ -112,42 +115,50 @@ def corpus_of(options: Options) -> Corpus:
 
 def compare(corpus: Corpus, options: Options, paper: Paper) -> bool:
     """Train both taggers, print what they can, and say whether the training was completed."""
+    starts = STARTS if options.corpus is None else 1
     paper.text(
         f"Embedding, position, self-attention and a linear layer of width {WIDTH} learn tags from {corpus.source}: "
         f"{len(corpus.train)} sentences to learn from, {len(corpus.held_out)} to be judged by. Beside it learns the "
         "same model without attention, which sees of each word only itself and its place."
+        + (f" Both learn from {starts} random starts; accuracies are means." if starts > 1 else "")
     )
-    models: dict[str, Tagger] = {}
+    paper.flush()
+    models: dict[str, list[Tagger]] = {}
     for label, with_attention in (("without attention", False), ("with attention", True)):
-        paper.flush()
-        rng = np.random.default_rng(options.seed)
-        model = Tagger(len(corpus.vocabulary), len(corpus.tags), with_attention, rng)
-        if learn(model, corpus, options, label).interrupted:
+        models[label] = learn(corpus, with_attention, options.seed, starts, label, options.ascii)
+        if len(models[label]) < starts:
             return False
-        models[label] = model.eval()
     _print_accuracies(corpus, models, paper)
-    _print_tags(corpus, models, options, paper)
+    _print_tags(corpus, {label: each[0] for label, each in models.items()}, options, paper)
     return True
 
 
-def learn(model: Tagger, corpus: Corpus, options: Options, label: str) -> train.History:
-    """Train one tagger for about 250 steps, and at least once through the corpus."""
+def learn(
+    corpus: Corpus, with_attention: bool, seed: int, starts: int, label: str, ascii: bool = False
+) -> list[Tagger]:
+    """Train taggers from several starts, each about 250 steps and at least once through the corpus.
+
+    Returns
+    -------
+    list of Tagger
+        Fewer than ``starts`` when Ctrl-C ended it.
+    """
     size = len(corpus.train) if len(corpus.train) <= _SMALL else _BATCH
     by_length = sorted(corpus.train, key=len)  # sentences of one batch are about equally long
     batches = [
         data.tagged_batch(by_length[start : start + size], corpus.vocabulary, corpus.tags)
         for start in range(0, len(by_length), size)
     ]
-    return train.fit(
-        model,
-        batches,
-        loss,
-        optimiser=ta.optim.Adam(model.parameters(), lr=0.01),
-        epochs=max(1, STEPS // len(batches)),
-        rng=options.seed,
-        label=f"{label:<17}",
-        ascii=options.ascii,
-    )
+    epochs = max(1, STEPS // len(batches))
+    learned: list[Tagger] = []
+    with ProgressBar(starts * epochs * len(batches), f"{label:<17}", ascii=ascii) as bar:
+        for rng in np.random.default_rng(seed).spawn(starts):
+            model = Tagger(len(corpus.vocabulary), len(corpus.tags), with_attention, rng)
+            optimiser = ta.optim.Adam(model.parameters(), lr=0.01)
+            if train.fit(model, batches, loss, optimiser=optimiser, epochs=epochs, rng=rng, progress=bar).interrupted:
+                break
+            learned.append(model.eval())
+    return learned
 
 
 def loss(model: Tagger, batch: Batch) -> ta.Tensor:
@@ -178,27 +189,34 @@ def two_roles(sentence: data.Sentence) -> list[int]:
     return [place for place, word in enumerate(sentence.words) if len(tags[word.lower()]) > 1]
 
 
-def _print_accuracies(corpus: Corpus, models: dict[str, Tagger], paper: Paper) -> None:
-    taggers: dict[str, Any] = {"most frequent tag": data.MostFrequentTag(corpus.train, lower=True).tags_for}
-    for label, model in models.items():
-        taggers[label] = lambda words, model=model: predict(model, corpus, words)
+def count_right(corpus: Corpus, tags_for: Callable[[Sequence[str]], Sequence[str]]) -> tuple[int, int]:
+    """How many held-out words get their tag, and how many of those that stand in two roles."""
+    right = hard = 0
+    for sentence in corpus.held_out:
+        correct = [a == b for a, b in zip(tags_for(sentence.words), sentence.tags, strict=True)]
+        right += sum(correct)
+        hard += sum(correct[place] for place in two_roles(sentence))
+    return right, hard
+
+
+def _print_accuracies(corpus: Corpus, models: dict[str, list[Tagger]], paper: Paper) -> None:
     words = sum(len(sentence) for sentence in corpus.held_out)
     hard = sum(len(two_roles(sentence)) for sentence in corpus.held_out)
-    rows, right = [], {}
-    for label, tags_for in taggers.items():
-        hits, hard_hits = 0, 0
-        for sentence in corpus.held_out:
-            correct = [a == b for a, b in zip(tags_for(sentence.words), sentence.tags, strict=True)]
-            hits += sum(correct)
-            hard_hits += sum(correct[place] for place in two_roles(sentence))
-        right[label] = hits
-        rows.append([label, f"{hits / words:.1%}", f"{hard_hits / hard:.1%}" if hard else "none there"])
+    counts = {"most frequent tag": [count_right(corpus, data.MostFrequentTag(corpus.train, lower=True).tags_for)]}
+    for label, taggers in models.items():
+        counts[label] = [count_right(corpus, partial(predict, tagger, corpus)) for tagger in taggers]
+    means = {label: np.mean(each, axis=0) for label, each in counts.items()}
+    rows = [
+        [label, f"{mean[0] / words:.1%}", f"{mean[1] / hard:.1%}" if hard else "none there"]
+        for label, mean in means.items()
+    ]
     paper.table(rows, ["held-out tags right", f"all {words} words", f"{hard} words in two roles"])
-    gain = right["with attention"] - right["without attention"]
+    gain = float(means["with attention"][0] - means["without attention"][0])
+    amount = f"{abs(gain):.1f}".removesuffix(".0")
     verdict = (
-        f"Attention gets {gain} more of the {words} held-out words right." if gain > 0
+        f"Attention gets {amount} more of the {words} held-out words right." if gain > 0
         else "Attention did not help here." if gain == 0
-        else f"Attention gets {-gain} fewer of the {words} held-out words right."
+        else f"Attention gets {amount} fewer of the {words} held-out words right."
     )  # fmt: skip
     paper.text(verdict + (" So few words are judged that another --seed moves this by a few." if words < 500 else ""))
 
@@ -208,8 +226,9 @@ def _print_tags(corpus: Corpus, models: dict[str, Tagger], options: Options, pap
     shortest = sorted(judged, key=len)[:_MOST_SHOWN]
     chosen = [sentence for sentence in judged if sentence in shortest][:_MOST_SHOWN]
     if chosen:
-        paper.lines("")
-        paper.text("Held-out sentences in which a word has two roles (* marks a wrong tag):")
+        paper.text(
+            "Held-out sentences in which a word has two roles, tagged by the models from the first start (* is wrong):"
+        )
     for sentence in chosen:
         _print_sentence(list(sentence.words), list(sentence.tags), corpus, models, paper)
     words = data.split_sentence(options.sentence, corpus.vocabulary.words)
