@@ -87,7 +87,7 @@ class Expander:
             if split is None and contradictory(term):
                 continue
             if split is None:
-                done.append(one_hot_summed(settled(term)))
+                done.append(one_hot_summed(settled(without_needless(term))))
             else:
                 waiting.extend(split)
             if len(done) + len(waiting) > TOO_MANY_TERMS:
@@ -144,6 +144,21 @@ def _is_false(head: Head) -> bool:
         return False
     inside = other[0].factors[0][0]
     return inside.kind == "ref" and bool(inside.data.boolean)
+
+
+def without_needless(term: Term) -> Term:
+    """Drop [g ≠ 0] beside the factor g itself: where the bracket is 0, so is g."""
+    if not any(head.kind == "cond" and head.data == "!=" for head, _, _ in term.factors):
+        return term
+    beside = {(head, at) for head, at, power in term.factors if power > 0}
+    kept = []
+    for head, at, power in term.factors:
+        if head.kind == "cond" and head.data == "!=" and not (head.inners[0] and head.inners[1]):
+            value = opened(head, at, 0) or opened(head, at, 1)
+            if len(value) == 1 and not value[0].dummies and {factor[:2] for factor in value[0].factors} <= beside:
+                continue
+        kept.append((head, at, power))
+    return Term(term.coef, tuple(kept), term.dummies, term.sizes)
 
 
 def contradictory(term: Term) -> bool:

@@ -17,7 +17,7 @@ from tinyattn.symbolic.derivation import Lines
 from tinyattn.symbolic.opbook import CallGraph, weighted_sum
 from tinyattn.symbolic.proving import Expander, difference
 from tinyattn.symbolic.terms import Expr, Index, Quantity, Term, fresh
-from tinyattn.symbolic.tracing import NotTraceable, Traced
+from tinyattn.symbolic.tracing import NotTraceable, Scope, Traced
 
 ALL_SIZES = "proved for all sizes"
 EXPLICIT = "agrees with SymPy at this size"
@@ -79,11 +79,12 @@ def _mismatch(op: Any, graph: CallGraph, params: Mapping[str, Any]) -> str | Non
     leaves = [node.index for node in graph.nodes if node.op is None]
     lines = Lines(graph, leaves, seeded=True)
     result = lines.quantities[graph.outputs[0]]
-    lengths = lines.axes.lengths.length
-    arrays = [Traced.of(lines.heads, lines.quantities[leaf], lengths) for leaf in leaves]
-    g = Traced.of(lines.heads, lines.adjoint(graph.outputs[0]), lengths)
-    y: Any = Traced.of(lines.heads, result, lengths)
-    values = _traced_params(lines, graph.nodes[-1], params)
+    classes = dict.fromkeys(cls for quantity in lines.quantities.values() for cls in quantity.classes)
+    scope = Scope(lines.heads, lines.axes.lengths.length, tuple(classes))
+    arrays = [Traced.of(scope, lines.quantities[leaf]) for leaf in leaves]
+    g = Traced.of(scope, lines.adjoint(graph.outputs[0]))
+    y: Any = Traced.of(scope, result)
+    values = _traced_params(scope, lines, graph.nodes[-1], params)
     saved = None
     if op.saves:
         y, saved = op.forward(*arrays, *values)
@@ -99,17 +100,16 @@ def _mismatch(op: Any, graph: CallGraph, params: Mapping[str, Any]) -> str | Non
     return None
 
 
-def _traced_params(lines: Lines, node: Any, params: Mapping[str, Any]) -> list[Any]:
+def _traced_params(scope: Scope, lines: Lines, node: Any, params: Mapping[str, Any]) -> list[Any]:
     """Give parameters as the rule wants them; masks and other arrays that the definition mentions as formulas."""
-    lengths = lines.axes.lengths.length
     values = []
     for name, value in params.items():
         quantity = lines.definitions.parameters.get((node.index, name))
         if isinstance(value, np.ndarray) and value.ndim and quantity is not None:
-            array = Traced.of(lines.heads, quantity, lengths)
+            array = Traced.of(scope, quantity)
             values.append(array == 1 if value.dtype == bool else array)
         elif isinstance(value, float) and value != int(value):
-            values.append(Traced(lines.heads, (), (Term(factors=(lines.heads.scalar(name, value),)),), lengths))
+            values.append(Traced(scope, (), (Term(factors=(lines.heads.scalar(name, value),)),)))
         else:
             values.append(value)
     return values

@@ -20,6 +20,7 @@ from tinyattn.symbolic.reading import raised
 from tinyattn.symbolic.terms import Exact, Expr, Index, Quantity, Term, fresh, scaled, settled, times
 
 Axes = tuple[tuple[Index, ...], ...]
+UNUSUAL = 50  # a plain number from here on that is the length of one axis is taken for that length
 
 
 class NotTraceable(Exception):
@@ -46,21 +47,31 @@ class SymbolicLength(int):
     __rmul__ = __mul__
 
 
+class Scope:
+    """What all arrays of one trace share: the heads, the length of every size class, and which classes there are."""
+
+    __slots__ = ("classes", "heads", "lengths")
+
+    def __init__(self, heads: Heads, lengths: Sequence[int], classes: Sequence[int]) -> None:
+        self.heads, self.lengths, self.classes = heads, lengths, tuple(classes)
+
+
 class Traced:
     """An array whose general entry is a formula over the indices of its axes."""
 
     __array_priority__ = 1000
     dtype = np.dtype(object)
 
-    def __init__(self, heads: Heads, axes: Axes, expr: Expr, lengths: Sequence[int]) -> None:
-        self.heads, self.axes, self.expr, self.lengths = heads, axes, expr, lengths
+    def __init__(self, scope: Scope, axes: Axes, expr: Expr) -> None:
+        self.scope, self.axes, self.expr = scope, axes, expr
+        self.heads, self.lengths = scope.heads, scope.lengths
 
     @classmethod
-    def of(cls, heads: Heads, quantity: Quantity, lengths: Sequence[int]) -> Traced:
+    def of(cls, scope: Scope, quantity: Quantity) -> Traced:
         """Give a tensor as an array of its own entries."""
         axes = tuple(tuple(Index(each) for each in axis) for axis in quantity.axes)
         flat = tuple(index for axis in axes for index in axis)
-        return cls(heads, axes, (Term(factors=((heads.of(quantity), flat, 1),)),), lengths)
+        return cls(scope, axes, (Term(factors=((scope.heads.of(quantity), flat, 1),)),))
 
     # -- what NumPy code looks at -----------------------------------------------------------------------------
 
@@ -87,12 +98,22 @@ class Traced:
     # -- arithmetic -------------------------------------------------------------------------------------------
 
     def _new(self, axes: Axes, expr: Expr) -> Traced:
-        return Traced(self.heads, axes, expr, self.lengths)
+        return Traced(self.scope, axes, expr)
 
     def _lifted(self, other: Any) -> Traced:
         if isinstance(other, Traced):
             return other
+        if isinstance(other, np.ndarray) and other.ndim:
+            return self._counting(other)
         return self._new((), self._number(other))
+
+    def _counting(self, array: np.ndarray[Any, Any]) -> Traced:
+        """Give 0, 1, 2, ... along a whole axis as the index of that axis."""
+        classes = [cls for cls in self.scope.classes if self.lengths[cls] == array.size]
+        if array.ndim != 1 or len(classes) != 1 or not np.array_equal(array, np.arange(array.size)):
+            raise NotTraceable("an array of numbers")
+        index = Index(classes[0])
+        return self._new(((index,),), (Term(factors=(self.heads.index(index),)),))
 
     def _number(self, value: Any) -> Expr:
         """Give a number as an exact formula; roots of lengths and of the circle number are recognised."""
@@ -102,17 +123,14 @@ class Traced:
                 if math.isclose(square, math.pi, rel_tol=1e-14):
                     head, at, _ = self.heads.scalar("pi", None)
                     return (Term(factors=((head, at, Fraction(1, power)),)),)
-                classes = [cls for cls in self._classes() if math.isclose(self.lengths[cls], square, rel_tol=1e-14)]
+                classes = [cls for cls in self.scope.classes if math.isclose(self.lengths[cls], square, rel_tol=1e-14)]
                 if len(classes) == 1:
                     return (Term(sizes=((classes[0], Fraction(1, power)),)),)
+        if isinstance(value, int) and value >= UNUSUAL and not isinstance(value, SymbolicLength):
+            classes = [cls for cls in self.scope.classes if self.lengths[cls] == value]
+            if len(classes) == 1:
+                return (Term(sizes=((classes[0], 1),)),)
         return _number(value)
-
-    def _classes(self) -> list[int]:
-        """Give the size classes that this formula runs over."""
-        found = {index.cls for axis in self.axes for index in axis}
-        for term in self.expr:
-            found |= {index.cls for index in term.dummies}
-        return sorted(found)
 
     def astype(self, dtype: Any) -> Traced:
         """Change nothing: formulas are exact."""
@@ -206,6 +224,9 @@ class Traced:
     def __eq__(self, other: object) -> Any:
         return self._compared(other, "==")
 
+    def __ne__(self, other: object) -> Any:
+        return self._compared(other, "!=")
+
     def __lt__(self, other: Any) -> Traced:
         return self._compared(other, "<")
 
@@ -225,6 +246,8 @@ class Traced:
             return self * other
         if not np.any(other):
             return np.zeros((), dtype=bool)
+        if np.all(other):
+            return self
         raise NotTraceable("a condition on numbers")
 
     __rand__ = __and__
@@ -334,6 +357,9 @@ class Traced:
                 return inputs[0].sum(axis=axis, keepdims=keepdims)
             if ufunc in (np.maximum, np.minimum):
                 return inputs[0].largest("max" if ufunc is np.maximum else "min", axis, keepdims)
+        if method == "__call__" and ufunc is np.bitwise_and:
+            mine, other = inputs if isinstance(inputs[0], Traced) else inputs[::-1]
+            return mine & other
         if method == "__call__" and ufunc in _BINARY:
             left = inputs[0] if isinstance(inputs[0], Traced) else self._lifted(inputs[0])
             return _BINARY[ufunc](left, inputs[1])
@@ -368,6 +394,8 @@ class Traced:
         raise NotTraceable(f"np.{function.__name__}")
 
     def _chosen(self, condition: Any, a: Any, b: Any) -> Traced:
+        if isinstance(condition, np.ndarray) and condition.all():
+            return self._lifted(a)
         if not isinstance(condition, Traced):
             raise NotTraceable("np.where on numbers")
         yes, no = self._lifted(a), self._lifted(b)
@@ -395,7 +423,10 @@ def _number(value: Any) -> Expr:
     if isinstance(number, float):
         if not math.isfinite(number):
             raise NotTraceable("an infinite number")
-        number = Fraction(number).limit_denominator(10**6) if number != int(number) else int(number)
+        written = repr(number)
+        if len(written) > 10:
+            raise NotTraceable(f"the number {written}, which is no short decimal and no root of a length")
+        number = Fraction(written)
     return (Term(number),) if number else ()
 
 
@@ -430,6 +461,6 @@ def _einsum(text: str, *arrays: Any) -> Traced:
 _UNARY = {np.exp: "exp", np.log: "log", np.sqrt: "sqrt", np.sin: "sin", np.cos: "cos", np.tanh: "tanh", np.negative: "negative"}
 _BINARY: dict[Any, Any] = {
     np.add: Traced.__add__, np.subtract: Traced.__sub__, np.multiply: Traced.__mul__, np.true_divide: Traced.__truediv__,
-    np.matmul: Traced.__matmul__, np.power: Traced.__pow__, np.equal: Traced.__eq__, np.greater: Traced.__gt__,
-    np.less: Traced.__lt__, np.greater_equal: Traced.__ge__, np.less_equal: Traced.__le__, np.bitwise_and: Traced.__and__,
+    np.matmul: Traced.__matmul__, np.power: Traced.__pow__, np.equal: Traced.__eq__, np.not_equal: Traced.__ne__, np.greater: Traced.__gt__,
+    np.less: Traced.__lt__, np.greater_equal: Traced.__ge__, np.less_equal: Traced.__le__,
 }  # fmt: skip
