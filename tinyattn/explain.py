@@ -100,7 +100,7 @@ def _matmul(names: Sequence[str], shapes: Shapes, params: dict[str, Any]) -> Rea
     if len(b) >= 2 and a[-1] == b[-1]:
         return why, f"Did you mean {left} @ {right}.mT? That gives shape {(*b[:-2], *a[-2:-1], b[-2])}."
     if len(a) >= 2 and a[-2] == inner:
-        return why, f"Did you mean {left}.mT @ {right}? That gives shape {(*a[:-2], a[-1], *b[-1:])}."
+        return why, f"Did you mean {left}.mT @ {right}? That gives shape {(*a[:-2], a[-1], *(b[-1:] if len(b) > 1 else ()))}."
     return why, f"Check how {left} and {right} were made."
 
 

@@ -55,8 +55,8 @@ def one_axis(axis: Any, ndim: int, name: str, x: Tensor | None = None) -> int:
     number = whole_number(axis, name, "axis")
     if not -ndim <= number < ndim:
         shown = f"({describe(x)})" if x is not None else ""
-        what = "no axis" if ndim == 0 else f"{ndim} {'axis' if ndim == 1 else 'axes'}"
-        why = f"There are {what}" + (f", so axis goes from {-ndim} to {ndim - 1}." if ndim else ".")
+        what = "is no axis" if ndim == 0 else "is 1 axis" if ndim == 1 else f"are {ndim} axes"
+        why = f"There {what}" + (f", so axis goes from {-ndim} to {ndim - 1}." if ndim else ".")
         raise AxisError(message(f"{name}{shown}: axis {number} does not exist.", why))
     return number % ndim
 
@@ -768,7 +768,7 @@ def scaled_dot_product_attention(
 # -- methods -----------------------------------------------------------------------------------------------------
 
 _NEAREST = {
-    "cpu": ".data", "cuda": "NumPy runs on the CPU; see the hand-over to JAX or PyTorch", "view": ".reshape(...)", "permute": ".transpose(...)",
+    "cpu": ".data (everything is on the CPU here)", "cuda": ".data (everything is on the CPU here)", "view": ".reshape(...)", "permute": ".transpose(...)",
     "unsqueeze": ".expand_dims(axis)", "numel": ".size", "dim": ".ndim", "t": ".mT", "clone": ".detach()", "add_": ".assign(...)",
     "copy": ".detach(), or .numpy() for an array", "sort": "t[np.argsort(t.data)]", "cumsum": "a product with a triangle of ones",
     "argmax": "t.data.argmax(...)", "argmin": "t.data.argmin(...)", "any": "(t > 0).any()", "all": "(t > 0).all()", "fill": ".assign(...)",
