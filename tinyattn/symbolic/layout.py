@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
+from unicodedata import normalize
 
 Layout = tuple[Any, ...]
 
@@ -50,7 +51,7 @@ def barred(name: str) -> str:
     ('S̄', 'W̄_q')
     """
     stem, mark, rest = name.partition("_")
-    return (stem + "\u0304" if len(stem) == 1 else "".join(letter + "\u0305" for letter in stem)) + mark + rest
+    return (normalize("NFC", stem + "\u0304") if len(stem) == 1 else "".join(letter + "\u0305" for letter in stem)) + mark + rest
 
 
 def _text_sub(tree: Layout) -> str:
@@ -284,7 +285,7 @@ def _unbarred(tree: Layout) -> Layout:
     if tree[0] == "bar":
         return ("id", f"d{text(tree[1])}")
     if tree[0] == "sqrt":
-        return row(("fn", "sqrt"), fenced(_unbarred(tree[1])))
+        return ("id", f"sqrt({text(_unbarred(tree[1]))})")
     if tree[0] == "row":
         return ("row", tuple(map(_unbarred, tree[1])))
     return tuple(_unbarred(part) if isinstance(part, tuple) else part for part in tree)

@@ -18,6 +18,7 @@ from tinyattn.symbolic.opbook import CallGraph, weighted_sum
 from tinyattn.symbolic.proving import Expander, difference
 from tinyattn.symbolic.terms import Expr, Index, Quantity, Term, fresh
 from tinyattn.symbolic.tracing import NotTraceable, Scope, Traced
+from tinyattn.symbolic.ways import Formula
 
 ALL_SIZES = "proved for all sizes"
 EXPLICIT = "agrees with SymPy at this size"
@@ -70,8 +71,16 @@ def prove_rule(op: Any, inputs: Sequence[Any], params: Mapping[str, Any]) -> Rul
         return _at_this_size(op, inputs, params, str(reason).splitlines()[0] if str(reason) else type(reason).__name__)
     if mismatch is None:
         return RuleProof(op.name, ALL_SIZES)
-    numbers = _at_this_size(op, inputs, params, f"the terms of the rule for {mismatch} could not be matched")
-    return numbers
+    wrong = _against_formula(op, graph, inputs, params)
+    return wrong or _at_this_size(op, inputs, params, f"the terms of the rule for {mismatch} could not be matched")
+
+
+def _against_formula(op: Any, graph: CallGraph, inputs: Sequence[Any], params: Mapping[str, Any]) -> RuleProof | None:
+    """Compare the rule with the derived formula in numbers, where the terms differ."""
+    leaves = list(range(len(inputs)))
+    formula = Formula(Lines(graph, leaves, seeded=True), seed=lambda shape: np.random.default_rng(7).normal(size=shape))
+    right = {leaf: formula.gradient(leaf)[0] for leaf in leaves}
+    return _compared(op, inputs, params, np.random.default_rng(7).normal(size=graph.nodes[-1].shape), right, "the formula")
 
 
 def _mismatch(op: Any, graph: CallGraph, params: Mapping[str, Any]) -> str | None:
@@ -132,16 +141,24 @@ def _at_this_size(op: Any, inputs: Sequence[Any], params: Mapping[str, Any], why
     graph, seed = weighted_sum(op, inputs, params)
     leaves = list(range(len(inputs)))
     right = sympy_gradients(graph, leaves, method="chain")
+    wrong = _compared(op, inputs, params, seed, right, "SymPy")
+    return wrong or RuleProof(op.name, EXPLICIT, why)
+
+
+def _compared(
+    op: Any, inputs: Sequence[Any], params: Mapping[str, Any], seed: Any, right: Mapping[int, Any], by: str
+) -> RuleProof | None:
+    """Run the rule on numbers; None if it gives what it should."""
     arrays = [np.asarray(array, dtype=np.float64) for array in inputs]
     y, saved = op.forward(*arrays, *params.values()) if op.saves else (op(*arrays, *params.values()), None)
     found = op.pull(seed, y, saved, arrays, tuple(params.values()), [True] * len(arrays))
-    for leaf, value in zip(leaves, found, strict=True):
+    for leaf, value in enumerate(found):
+        name = op.names_of(len(arrays))[leaf]
         mine = np.zeros(arrays[leaf].shape) if value is None else np.asarray(value)
         if mine.shape != arrays[leaf].shape:
-            return RuleProof(op.name, WRONG, f"the rule for input {leaf} gives shape {mine.shape}, not {arrays[leaf].shape}")
+            return RuleProof(op.name, WRONG, f"the rule for {name} gives shape {mine.shape}, not {arrays[leaf].shape}")
         gap = np.abs(mine - right[leaf])
         if mine.size and not gap.max() <= 1e-11 * max(1.0, float(np.abs(right[leaf]).max())):
             at = tuple(int(each) for each in np.unravel_index(int(np.argmax(np.nan_to_num(gap, nan=np.inf))), gap.shape))
-            name = op.names_of(len(arrays))[leaf]
-            return RuleProof(op.name, WRONG, f"input {name}, entry {at}: the rule gives {mine[at]:.6g}, SymPy {right[leaf][at]:.6g}")
-    return RuleProof(op.name, EXPLICIT, why)
+            return RuleProof(op.name, WRONG, f"{name}, entry {at}: the rule gives {mine[at]:.6g}, {by} {right[leaf][at]:.6g}")
+    return None

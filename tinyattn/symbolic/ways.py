@@ -34,7 +34,7 @@ def by_autograd(graph: Any, leaves: Sequence[int], formula: Found | None) -> Fou
 class Formula:
     """The derived lines, evaluated at the recorded numbers of the leaves."""
 
-    def __init__(self, lines: Lines) -> None:
+    def __init__(self, lines: Lines, seed: Callable[[tuple[int, ...]], Any] = np.ones) -> None:
         self.lines = lines
         lengths = lines.axes.lengths.length
         self.values = Values({cls: lengths[cls] for cls in range(len(lengths))})
@@ -46,7 +46,7 @@ class Formula:
             self._put(quantity, lines.axes.arrays[index][name])
         output = lines.quantities[lines.output]
         if lines.output in lines.adjoints:
-            self._put(lines.adjoints[lines.output], np.ones(lines.graph.nodes[lines.output].shape))
+            self._put(lines.adjoints[lines.output], seed(lines.graph.nodes[lines.output].shape))
         forward, backward = lines.in_order()
         for line in (*forward, *backward):
             result = self.values.with_bound(line.expr, line.out)

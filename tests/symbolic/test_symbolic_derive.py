@@ -1,0 +1,193 @@
+"""Derivations read as a textbook, are proved for all sizes, and compute what autograd computes."""
+
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from symbolic.models import MODELS, attention, cross_entropy, embedding, layer_norm_fused, multi_head, run_program
+
+import tinyattn as ta
+from tinyattn.errors import ArgumentError, GraphError
+from tinyattn.symbolic.layout import ascii_text, latex_name
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: model.__name__)
+@pytest.mark.parametrize("style", ["einsum", "matrix"])
+def test_generated_program_computes_the_gradients_of_autograd(model, style):
+    loss, leaves = model()
+    derivation = ta.derive(loss, wrt=leaves)
+    value, gradients = run_program(derivation, derivation.code(style))
+    loss.backward()
+    assert value == pytest.approx(loss.item(), rel=1e-12)
+    for leaf in leaves:
+        assert gradients[leaf.name].shape == leaf.shape
+        np.testing.assert_allclose(gradients[leaf.name], leaf.grad, rtol=1e-9, atol=1e-11)
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: model.__name__)
+def test_every_line_is_proved_for_all_sizes(model):
+    loss, leaves = model()
+    certificate = ta.derive(loss, wrt=leaves).prove()
+    assert certificate, str(certificate)
+
+
+def test_attention_reads_as_in_a_textbook():
+    L, leaves = attention()
+    derivation = ta.derive(L, wrt=leaves, dims={"Q": "n d", "K": "m d", "V": "m k"})
+    assert derivation.text("matrix").splitlines() == [
+        "S = 1/√d · Q Kᵀ",
+        "P = softmax(S)",
+        "O = P V",
+        "L = 1ᵀ (O ⊙ C) 1",
+        "Ō = C",
+        "P̄ = Ō Vᵀ",
+        "S̄ = P ⊙ (P̄ − (P̄ ⊙ P) 1 1ᵀ)",
+        "Q̄ = 1/√d · S̄ K",
+        "K̄ = 1/√d · S̄ᵀ Q",
+        "V̄ = Pᵀ Ō",
+    ]
+    assert str(derivation.gradient("Q")) == "Q̄ = 1/√d · S̄ K"
+    assert ascii_text(derivation.gradient("Q").layout("matrix")) == "dQ = 1/sqrt(d) * dS K"
+    assert str(derivation.closed_form(leaves[0])) == "Q̄ = 1/√d · (P ⊙ (C Vᵀ − (P ⊙ C Vᵀ) 1 1ᵀ)) K"
+    assert derivation.expand(leaves[0], entry=(0, 0)) == "Q̄_00 = 1/√2 (S̄_00 K_00 + S̄_01 K_10 + S̄_02 K_20 + S̄_03 K_30)"
+
+
+def test_lines_say_rule_node_and_shape():
+    loss, leaves = attention()
+    derivation = ta.derive(loss, wrt=leaves)
+    steps = {step.name: step for step in derivation.steps}
+    assert steps["S̄"].rule == "division, elementwise" and steps["Q̄"].rule == "swap"
+    assert steps["S"].shape == "n × m" and steps["Q̄"].shape == "n × d"
+    assert derivation.graph.nodes[steps["P̄"].node].name == "P"
+    assert {derivation.graph.nodes[each].op_name for each in steps["S"].absorbed} >= {"transpose", "matmul", "size_of", "sqrt"}
+
+
+def test_equal_lengths_are_not_taken_for_the_same_length():
+    """n, m, d and k are all 3 here, and still four lengths."""
+    loss, leaves = attention(n=3, m=3, d=3, k=3)
+    derivation = ta.derive(loss, wrt=leaves)
+    assert [step.shape for step in derivation.steps[:3]] == ["n × m", "n × m", "n × k"]
+
+
+def test_heads_print_per_head_and_three_indices_by_index():
+    loss, leaves = multi_head()
+    derivation = ta.derive(loss, wrt=leaves)
+    assert "^(g)" in derivation.text("matrix")
+    loss, leaves = embedding()
+    step = next(step for step in ta.derive(loss, wrt=leaves).steps if step.name == "Ē")
+    assert step.matrix is None and step.why == "a condition on indices"
+
+
+def test_cross_entropy_gradient_is_probability_minus_target():
+    loss, leaves = cross_entropy()
+    assert "Z̄_ia = 1/n (softmax_a(Z_ia) − [targets_i = a])" in ta.derive(
+        loss, wrt=leaves, dims={"X": "n d"}
+    ).text("index").replace("Z̄_ib", "Z̄_ia").replace("_b(Z_ib)", "_a(Z_ia)").replace("= b]", "= a]")
+
+
+def test_repeated_parts_get_a_name():
+    loss, leaves = layer_norm_fused()
+    lines = ta.derive(loss, wrt=leaves).text("index").splitlines()
+    assert lines[0].startswith("U_ia = X_ia − 1/d Σ") and lines[1].startswith("v_i = 1/d Σ")
+    assert lines[2] == "Y_ia = U_ia g_a / √(v_i) + b_a"
+
+
+def test_latex_and_mathml_and_html_hold_every_line():
+    loss, leaves = attention()
+    derivation = ta.derive(loss, wrt=leaves)
+    for notation in ("matrix", "index"):
+        assert derivation.latex(notation).count("\\\\") == len(derivation.steps) - 1
+        assert derivation.mathml(notation).count("<math>") == len(derivation.steps)
+    assert r"\bar{S} &= P \odot \left(\bar{P} - \left(\bar{P} \odot P\right)\,\mathbf{1}\,\mathbf{1}^{\top}\right)" in derivation.latex()
+    page = derivation.html()
+    assert page.count("<tr") == len(derivation.steps) + 1 and 'data-node="8"' in page and "http" not in page
+    assert latex_name("W_q") == "W_{q}" and latex_name("scores") == r"\mathrm{scores}"
+
+
+def test_names_that_are_no_python_names_are_changed_in_the_program():
+    W, X = ta.tensor([[1.0, 2.0]], requires_grad=True, name="lambda"), ta.tensor([[3.0, 4.0]], name="x-y")
+    loss = (W * X).sum()
+    derivation = ta.derive(loss, wrt=[W])
+    source = derivation.code()
+    assert "def gradients(lambda_2, x_y):" in source
+    _, gradients = run_program(derivation, source)
+    np.testing.assert_array_equal(gradients["lambda"], [[3.0, 4.0]])
+
+
+def test_a_result_of_several_numbers_is_derived_from_its_cotangent():
+    W = ta.tensor([[1.0, 2.0]], requires_grad=True, name="W")
+    Y = ta.tanh(W)
+    derivation = ta.derive(Y, wrt=[W])
+    assert derivation.text("index").splitlines()[-1].endswith("(1 − Y_ia²)")
+    assert derivation.prove()
+
+
+def test_what_cannot_be_expressed_is_named_with_the_operation():
+    x = ta.tensor([1.0, 2.0], requires_grad=True)
+    with pytest.raises(GraphError, match="prod cannot be expressed"):
+        ta.derive(ta.prod(x) * 1.0, wrt=[x])
+
+
+def test_wrong_requests_are_answered_in_words():
+    loss, leaves = attention()
+    other = ta.tensor([1.0], requires_grad=True, name="other")
+    with pytest.raises(GraphError, match="does not depend on other"):
+        ta.derive(loss, wrt=[other])
+    with pytest.raises(ArgumentError, match="wrt is empty"):
+        ta.derive(loss, wrt=[])
+    derivation = ta.derive(loss, wrt=leaves)
+    with pytest.raises(ArgumentError, match="'index'"):
+        derivation.latex("tensor")
+    with pytest.raises(ArgumentError, match="there is no entry"):
+        derivation.expand(leaves[0], entry=(9, 0))
+    with pytest.raises(ArgumentError, match="has 2 axes"):
+        ta.derive(loss, wrt=leaves, dims={"Q": "n"})
+
+
+def test_sympy_form_is_derived_independently_and_evaluates_to_the_same():
+    loss, leaves = attention()
+    derivation = ta.derive(loss, wrt=leaves)
+    assert "KroneckerDelta" not in str(derivation.to_sympy("V"))
+    assert derivation.to_sympy("Q", "elements").shape == (3, 2)
+
+
+def test_deriving_imports_no_sympy():
+    code = (
+        "import sys, tinyattn as ta; x = ta.tensor([1.0], requires_grad=True); d = ta.derive((x * x).sum(), wrt=[x]);"
+        "print(d); d.prove(); d.code(); d.latex(); d.html(); assert 'sympy' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
+
+
+def test_same_bytes_under_every_hash_seed():
+    """Ten processes with different hash seeds print the same derivation, program, LaTeX and HTML."""
+    code = (
+        "import sys; sys.path.insert(0, 'tests'); import tinyattn as ta; from symbolic.models import MODELS\n"
+        "for model in MODELS:\n"
+        "    loss, leaves = model(); d = ta.derive(loss, wrt=leaves)\n"
+        "    print(d, d.text('index'), d.latex(), d.code('matrix'), d.html())\n"
+    )
+    outputs = set()
+    for seed in range(10):
+        result = subprocess.run(
+            [sys.executable, "-c", code], check=True, capture_output=True, env={"PYTHONHASHSEED": str(seed), "PYTHONPATH": ".", "PYTHONUTF8": "1"}
+        )
+        outputs.add(result.stdout)
+    assert len(outputs) == 1
+
+
+def test_derivation_is_linear_in_depth():
+    """Ten times as many layers take the same number of lines each, and no name or letter grows."""
+    def stack(layers):
+        H = X = ta.tensor(np.ones((3, 2)), requires_grad=True, name="X")
+        for _ in range(layers):
+            H = ta.softmax(H @ H.mT) @ H
+        return ta.derive(H.sum(), wrt=[X])
+
+    few, many = stack(2), stack(20)
+    per_layer = (len(many.steps) - len(few.steps)) / 18
+    assert per_layer == int(per_layer) and many.prove(whole=False)
+    assert max(len(line) for line in many.text("index").splitlines()) < 3 * max(len(line) for line in few.text("index").splitlines())
+    assert not re.search("''''", many.text("index"))
