@@ -143,7 +143,7 @@ def fit(
             if bar is not None and (bar is not progress or interrupts.asked):
                 bar.close()
     history.seconds, history.interrupted = time.monotonic() - start, interrupts.asked
-    if history.interrupted and bar is not None:
+    if history.interrupted and bar is not None and bar is not progress:
         done = f"Stopped after {history.steps} of {total} steps; what was learned is kept."
         say(done, ascii, sys.stderr if stream is None else stream)
     return history

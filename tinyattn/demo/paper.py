@@ -14,6 +14,7 @@ from tinyattn.terminal import display_width, say, say_table
 _WIDTH = 92
 _LONGEST_WORD = 20
 _MOST_NUMBERS = 6
+_JOINER = "\u200d"  # makes one picture of several emoji
 
 
 class Paper:
@@ -78,7 +79,7 @@ def shown(word: str) -> str:
     >>> shown("saw"), shown(chr(7) + "bell"), shown("a" * 99)
     ('saw', '<07>bell', 'aaaaaaaaaaaaaaaaaaa…')
     """
-    visible = "".join(sign if sign.isprintable() else f"<{ord(sign):02x}>" for sign in word)
+    visible = "".join(sign if sign.isprintable() or sign == _JOINER else f"<{ord(sign):02x}>" for sign in word)
     if display_width(visible) <= _LONGEST_WORD:
         return visible
     while display_width(visible) >= _LONGEST_WORD:

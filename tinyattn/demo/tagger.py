@@ -226,6 +226,7 @@ def _print_tags(corpus: Corpus, models: dict[str, Tagger], options: Options, pap
     shortest = sorted(judged, key=len)[:_MOST_SHOWN]
     chosen = [sentence for sentence in judged if sentence in shortest][:_MOST_SHOWN]
     if chosen:
+        paper.gap()
         paper.text(
             "Held-out sentences in which a word has two roles, tagged by the models from the first start (* is wrong):"
         )
