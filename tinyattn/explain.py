@@ -19,6 +19,7 @@ from tinyattn.errors import (
     DTypeError,
     GraphError,
     IndexRangeError,
+    NanError,
     RuleError,
     ShapeError,
     TinyattnError,
@@ -41,6 +42,9 @@ def failed_call(op: Op, inputs: Sequence[Tensor], params: tuple[Any, ...], error
     """Turn whatever a forward raised into words about this operation and these operands."""
     if isinstance(error, TinyattnError):
         return error
+    if not isinstance(error, (ValueError, IndexError, TypeError, MemoryError, FloatingPointError, Warning)):
+        error.add_note(f"while computing {op.name}")  # a fault inside an op of one's own: its traceback is wanted
+        return error
     variables = caller_variables(sys._getframe(1))
     names = [known_name(x, variables) for x in inputs]
     shapes = [x.shape for x in inputs]
@@ -55,6 +59,8 @@ def failed_call(op: Op, inputs: Sequence[Tensor], params: tuple[Any, ...], error
     made = next((f"{name} was made at {place}." for name, place in places if place), "")
     advice = f"{instead} {made}".strip()
     call = f"{op.name}({shown}{extra})"
+    if isinstance(error, (FloatingPointError, Warning)):  # warnings turned into errors, or np.errstate(all="raise")
+        return NanError(message(f"{call}: {error}.", "", made))
     if isinstance(error, MemoryError):
         return ShapeError(message(f"{call}: the result does not fit into memory.", "", made))
     if isinstance(error, IndexError):

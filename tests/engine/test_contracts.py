@@ -686,3 +686,28 @@ def test_attributes_cannot_be_invented():
     """A misspelt attribute is an error, not a new attribute that nobody reads."""
     with pytest.raises(AttributeError):
         leaf(1.0).required_grad = True
+
+
+# -- what a forward raises --------------------------------------------------------------------------------------
+
+
+def test_a_fault_inside_an_op_of_one_s_own_keeps_its_type_and_traceback():
+    def buggy(x):
+        return x.no_such_attribute
+
+    broken = altered(REGISTRY["exp"], forward=buggy)
+    with pytest.raises(AttributeError) as caught:
+        broken(leaf(1.0))
+    assert "while computing exp" in caught.value.__notes__
+    assert any(entry.name == "buggy" for entry in caught.traceback)
+
+
+def test_floating_point_errors_that_were_asked_for_name_the_op():
+    x = leaf(0.0)
+    with (
+        np.errstate(all="raise"),
+        pytest.raises(FloatingPointError, match=r"log\(x: \(1,\)\): divide by zero"),
+    ):
+        ta.log(x)
+    with np.errstate(all="raise"), pytest.raises(ta.NanError, match=r"divide\("):
+        1 / x
