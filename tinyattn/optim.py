@@ -51,8 +51,8 @@ class Optimiser:
         GraphError
             When no parameter has a gradient.
         """
-        gradients = [p.grad for p in self.parameters]
-        moved = [(place, p, gradients[place]) for place, p in enumerate(self.parameters) if gradients[place] is not None]
+        pairs = [(place, p, p.grad) for place, p in enumerate(self.parameters)]
+        moved = [pair for pair in pairs if pair[2] is not None]
         if not moved:
             raise GraphError(
                 message(
