@@ -132,9 +132,3 @@ def matrix_product(a: Any, b: Any) -> Any:
     if a.__class__ is b.__class__ is np.ndarray and a.ndim == 2 == b.ndim:
         return a.dot(b)
     return a @ b
-
-
-def letters(count: int, skip: str = "") -> list[str]:
-    """Index letters for definitions: i, j, k, ..., in the order a reader expects."""
-    alphabet = [letter for letter in "ijklmnopqrstuvw" if letter not in skip]
-    return (alphabet + [f"{letter}{n}" for n in range(1, 9) for letter in alphabet])[:count]

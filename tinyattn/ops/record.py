@@ -47,8 +47,6 @@ class Op:
         ``sample(rng)`` gives a list of valid calls ``(inputs, params)``, away from kinks.
     kinks : str
         What is decided where there is no derivative; empty where there is one everywhere.
-    explain : callable, optional
-        ``explain(operands, shapes, params)`` says why a call cannot work, and what to write instead.
     composed : callable, optional
         The same operation from simpler ones.  Where it is given, ``forward`` and ``vjps`` are a fast form
         for float arrays only, and gradients of gradients go through this one.
@@ -58,8 +56,6 @@ class Op:
         True when ``forward`` returns ``(result, saved)``.
     hidden : bool
         True for book-keeping, such as casts, that drawings leave out.
-    extras : callable, optional
-        ``extras(call)`` gives further arrays that the definition names, for example the integers in a key.
 
     Examples
     --------
@@ -74,9 +70,9 @@ class Op:
     """
 
     __slots__ = (
-        "composed", "definition", "differentiable", "explain", "extras", "forward", "hidden", "input_names", "kinks", "name",
-        "param_names", "plain", "sample", "saves", "variadic", "vjps",
-    )  # fmt: skip
+        "composed", "definition", "differentiable", "forward", "hidden", "input_names", "kinks", "name", "param_names",
+        "plain", "sample", "saves", "variadic", "vjps",
+    )
 
     def __init__(
         self,
@@ -89,17 +85,15 @@ class Op:
         inputs: tuple[str, ...] = ("x",),
         params: tuple[str, ...] = (),
         kinks: str = "",
-        explain: Callable[..., tuple[str, str]] | None = None,
         composed: Callable[..., Any] | None = None,
         variadic: bool = False,
         saves: bool = False,
         hidden: bool = False,
-        extras: Callable[[Call], dict[str, Any]] | None = None,
     ) -> None:
-        self.name, self.forward, self.vjps, self.definition = name, forward, vjps, definition
-        self.sample, self.kinks, self.explain, self.composed = sample, kinks, explain, composed
-        self.variadic, self.saves, self.hidden, self.extras = variadic, saves, hidden, extras
-        self.input_names, self.param_names = inputs, params
+        self.name, self.forward, self.definition, self.sample = name, forward, definition, sample
+        self.input_names, self.param_names, self.kinks, self.composed = inputs, params, kinks, composed
+        self.variadic, self.saves, self.hidden = variadic, saves, hidden
+        self.vjps: Any = vjps
         self.differentiable = vjps != (None,)
         # 1 or 2 for the backward loop's short ways: one rule for each input, and no parameters when there are two.
         single = isinstance(vjps, tuple) and None not in vjps and not variadic and not saves
@@ -130,29 +124,17 @@ class Op:
 
     def pull(self, g: Any, y: Any, saved: Any, inputs: list[Any], params: tuple[Any, ...], wanted: list[bool]) -> Any:
         """One vector-Jacobian product: the contribution to each wanted input, None for the others."""
-        rules = self.vjps
-        if isinstance(rules, tuple):
-            return [
-                rule(g, y, *inputs, *params) if want and rule is not None else None
-                for rule, want in zip(rules, wanted, strict=True)
-            ]
-        if self.saves:
-            return rules(g, y, saved, *inputs, *params)
-        return rules(g, y, *inputs, *params)
-
-    def call(self, shapes: tuple[tuple[int, ...], ...], params: tuple[Any, ...] | dict[str, Any]) -> Call:
-        """A `Call` with the parameters by name, given in order or already by name."""
-        named = params if isinstance(params, dict) else dict(zip(self.param_names, params, strict=True))
-        return Call(shapes, named)
+        if isinstance(self.vjps, tuple):
+            rules = zip(self.vjps, wanted, strict=True)
+            return [rule(g, y, *inputs, *params) if want and rule is not None else None for rule, want in rules]
+        return self.vjps(g, y, *((saved,) if self.saves else ()), *inputs, *params)
 
     def definition_text(self, shapes: tuple[tuple[int, ...], ...], params: tuple[Any, ...] | dict[str, Any]) -> str:
-        """The definition of one particular call, as text in index notation."""
-        return self.definition if isinstance(self.definition, str) else self.definition(self.call(shapes, params))
-
-    def definition_values(self, shapes: tuple[tuple[int, ...], ...], params: tuple[Any, ...] | dict[str, Any]) -> dict[str, Any]:
-        """Everything besides the inputs that the definition of a call may name, by name."""
-        call = self.call(shapes, params)
-        return {**call.params, **(self.extras(call) if self.extras is not None else {})}
+        """The definition of one particular call, as text in index notation; parameters in order or by name."""
+        if isinstance(self.definition, str):
+            return self.definition
+        named = params if isinstance(params, dict) else dict(zip(self.param_names, params, strict=True))
+        return self.definition(Call(shapes, named))
 
 
 REGISTRY: dict[str, Op] = {}

@@ -64,7 +64,7 @@ reshape = register(Op(
     _reshape_definition,
     params=("shape",),
     sample=calls(((2, 3), (6,)), ((6,), (2, 3)), ((2, 6), (4, 3)), ((2, 6), (2, 2, 3)), ((1, 2), (2, 1, 1))),
-))  # fmt: skip
+))
 
 
 def _permuted(old: Shape, axes: Shape) -> Indices:
@@ -78,7 +78,7 @@ transpose = _view(
     lambda g, y, x, axes: g.transpose(inverse_order(axes)),
     _permuted,
     calls(((2, 3), (1, 0)), ((2, 3, 4), (2, 0, 1)), ((2, 3), (0, 1)), ((3,), (0,))),
-)  # fmt: skip
+)
 
 
 def _inserted(old: Shape, axis: Shape) -> Indices:
@@ -97,7 +97,7 @@ expand_dims = _view(
     lambda g, y, x, axis: g.reshape(x.shape),
     _inserted,
     calls(((2, 3), (0,)), ((2, 3), (2,)), ((2, 3), (0, 3))),
-)  # fmt: skip
+)
 
 
 def _dropped(old: Shape, axis: Shape) -> Indices:
@@ -111,7 +111,7 @@ squeeze = _view(
     lambda g, y, x, axis: g.reshape(x.shape),
     _dropped,
     calls(((1, 3, 1), (0,)), ((1, 3, 1), (0, 2))),
-)  # fmt: skip
+)
 
 
 def _stretched(old: Shape, new: Shape) -> Indices:
@@ -125,7 +125,7 @@ broadcast_to = _view(
     lambda g, y, x, shape: sum_to(g, x.shape),
     _stretched,
     calls(((3,), (2, 3)), ((2, 1), (2, 3)), ((), (2,)), ((1, 3), (2, 2, 3)), ((2,), (2,))),
-)  # fmt: skip
+)
 
 
 def _ranges(sizes: list[int]) -> list[tuple[int, int]]:
@@ -159,7 +159,7 @@ concatenate = register(Op(
     params=("axis",),
     variadic=True,
     sample=calls(([(2, 3), (1, 3)], 0), ([(2, 1), (2, 2), (2, 1)], 1), ([(3,)], 0), ([(0, 2), (1, 2)], 0)),
-))  # fmt: skip
+))
 
 
 def _stack_rule(g: Any, y: Any, *rest: Any) -> tuple[Any, ...]:
@@ -182,7 +182,7 @@ stack = register(Op(
     params=("axis",),
     variadic=True,
     sample=calls(([(2, 3), (2, 3)], 0), ([(2,), (2,), (2,)], 1), ([(), ()], 0)),
-))  # fmt: skip
+))
 
 
 def _pad_rule(g: Any, y: Any, x: Any, widths: tuple[tuple[int, int], ...], value: float) -> Any:
@@ -208,4 +208,4 @@ pad = register(Op(
     _pad_definition,
     params=("widths", "value"),
     sample=calls(((2, 3), ((1, 0), (0, 2)), 0.0), ((3,), ((2, 1),), 1.5)),
-))  # fmt: skip
+))
