@@ -260,7 +260,7 @@ class Derivation:
         which : Tensor, str or int
             The tensor.
         form : {"index", "elements"}
-            One `Sum` over `IndexedBase` entries for a general entry, or an array of explicit entries.
+            One `Sum` over `IndexedBase` entries for a general entry, lengths as symbols; or an array of explicit entries.
         """
         index = self._index_of(which)
         if form == "elements":
@@ -271,10 +271,16 @@ class Derivation:
             raise ArgumentError(f"form {form!r} is not known; use 'index' or 'elements'.")
         from tinyattn.symbolic.whole import WholeLoss
 
-        return WholeLoss(self.graph, self.lines.wrt, symbols=self._sympy_names()).derivative(index)[1]
+        names = {number: quantity.name for number, quantity in self.lines.quantities.items()}
+        return WholeLoss(self.graph, self.lines.wrt, self._symbolic_length, names).derivative(index)[1]
 
-    def _sympy_names(self) -> dict[int, str]:
-        return {index: quantity.name for index, quantity in self.lines.quantities.items()}
+    def _symbolic_length(self, node: int, axis: int) -> Any:
+        """Give the length of an axis as a SymPy symbol, or a product of several."""
+        import sympy
+
+        atoms = self.lines.quantities[node].axes[axis]
+        names = [self.lines.length_name(cls) for cls in atoms]
+        return sympy.Mul(*(sympy.Symbol(name, integer=True, positive=True) for name in names))
 
 
 def letters_of(lines: Lines) -> Letters:
