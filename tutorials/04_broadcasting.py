@@ -89,7 +89,7 @@ y = np.array([[1.0, 5.0], [2.0, 2.0]])
 for name, scores in (("x", x), ("y", y)):
     careless = scores / scores.sum(axis=1)
     careful = scores / scores.sum(axis=1, keepdims=True)
-    print(name, "careless: rows sum to", careless.sum(axis=1), " careful:", careful.sum(axis=1))
+    print(name, "rows sum to", careless.sum(axis=1), "keepdims:", careful.sum(axis=1))
     assert (careful.sum(axis=1) == 1).all()
 assert abs(careless.sum(axis=1) - 1).max() > 0.2  # y: no error, and wrong
 try:
