@@ -13,14 +13,22 @@ if TYPE_CHECKING:
     from viz.drawing import Drawing
     from viz.graphs import draw
     from viz.heatmap import attention
+    from viz.page import Page
+    from viz.stepping import step
 
-__all__ = ["Drawing", "attention", "draw"]
+__all__ = ["Drawing", "Page", "attention", "draw", "step"]
 
 __tinyattn_viz__ = True
 """The mark by which tinyattn tells this package from another module that happens to be called viz."""
 
 # A submodule never has the name of a public function: importing it would put the module in its place.
-_HOME = {"Drawing": "viz.drawing", "attention": "viz.heatmap", "draw": "viz.graphs"}
+_HOME = {
+    "Drawing": "viz.drawing",
+    "Page": "viz.page",
+    "attention": "viz.heatmap",
+    "draw": "viz.graphs",
+    "step": "viz.stepping",
+}
 
 
 def __getattr__(name: str) -> object:

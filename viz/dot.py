@@ -50,8 +50,8 @@ def source(view: View, style: Style) -> str:
     if style.legend and view.boxes:
         graph.attr("graph", label=labels.label(_legend(view, style)), labelloc="b", labeljust="l")
     with graph.subgraph(name="cluster_all") as whole:
-        heading = labels.label(_heading(view, style))
-        whole.attr(peripheries="0", margin="10", labelloc="t", labeljust="l", label=heading)
+        heading = {"label": labels.label(_heading(view, style))} if style.title or view.folded else {}
+        whole.attr(peripheries="0", margin="10", labelloc="t", labeljust="l", **heading)
         _boxes(whole, view, style)
     for arrow in view.arrows:
         _arrow(graph, arrow, style)

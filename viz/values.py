@@ -32,21 +32,23 @@ def number(x: float, digits: int = 4) -> str:
     return format(x, f".{digits}g")
 
 
-def cells(array: Array, decimals: int | None = None) -> list[list[str]]:
+def cells(array: Array, decimals: int | None = None, digits: int = 3) -> list[list[str]]:
     """The entries of a matrix as text, all with the same number of decimals.
 
     Parameters
     ----------
     array : array, shape (n, m)
     decimals : int, optional
-        How many; chosen so that the largest entry keeps three digits when absent.
+        How many; chosen so that the largest entry keeps so many digits when absent.
+    digits : int
+        Three, when not given.
 
     >>> cells(np.array([[0.5, -0.25], [0.0, 1e-9]]))
     [['0.500', '-0.250'], ['0', '0.000']]
     """
     if array.dtype == bool:
         return [[str(bool(x)) for x in row] for row in array]
-    places = _decimals(array) if decimals is None else decimals
+    places = _decimals(array, digits) if decimals is None else decimals
     return [[_cell(float(x), places) for x in row] for row in array]
 
 
@@ -128,15 +130,15 @@ def _word(x: float) -> str:
     return "inf" if x > 0 else "-inf"
 
 
-def _decimals(array: Array) -> int | None:
-    """Decimals that keep three digits of the largest entry; None: each entry in powers of ten."""
+def _decimals(array: Array, digits: int = 3) -> int | None:
+    """Decimals that keep so many digits of the largest entry; None: each entry in powers of ten."""
     finite = array[np.isfinite(array)].astype(np.float64)
     largest = float(np.abs(finite).max()) if finite.size else 0.0
     if largest == 0.0 or (largest < 1e5 and (finite == np.floor(finite)).all()):
         return 0
     if not 1e-2 <= largest < 1e4:
         return None
-    return max(1, 2 - math.floor(math.log10(largest)))
+    return max(1, digits - 1 - math.floor(math.log10(largest)))
 
 
 def _cell(x: float, decimals: int | None) -> str:

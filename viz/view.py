@@ -60,8 +60,30 @@ class View:
     folded: tuple[str, ...] = ()
 
 
-def view_of(graph: Graph, words: Words, *, scopes: bool = True, max_nodes: int = 60) -> View:
-    """The picture of a graph in boxes and arrows, with at most ``max_nodes`` boxes where folding allows."""
+def view_of(
+    graph: Graph,
+    words: Words,
+    *,
+    scopes: bool = True,
+    max_nodes: int = 60,
+    depth: int | None = None,
+    fold: Sequence[str] = (),
+) -> View:
+    """The picture of a graph in boxes and arrows, with at most ``max_nodes`` boxes where folding allows.
+
+    Parameters
+    ----------
+    graph : Graph
+    words : Words
+    scopes : bool
+        Whether boxes stand in the frames of their scopes.
+    max_nodes : int
+        How many boxes there may be before more is folded.
+    depth : int, optional
+        Scopes nested deeper than this are folded; 0 folds all of them.
+    fold : sequence of str
+        Names of scopes that are folded in any case.
+    """
     sources, outputs = _drawn_inputs(graph)
     formulas = _settled_formulas(graph, sources, outputs)
     for index in formulas:
@@ -77,7 +99,11 @@ def view_of(graph: Graph, words: Words, *, scopes: bool = True, max_nodes: int =
         for index in seen
         for source, slot in sources[index]
     )
-    return _folded(View(graph, boxes, arrows), words, max_nodes)
+    view = View(graph, boxes, arrows)
+    cut = {box.key: at for box in boxes if (at := _asked(box.scope, depth, fold)) is not None}
+    if cut:
+        view = _merged(view, cut, lambda group: _name_at(group, cut))
+    return _folded(view, words, max_nodes)
 
 
 def slot_names(node: Node) -> tuple[str, ...]:
@@ -200,6 +226,19 @@ def _folded(view: View, words: Words, max_nodes: int) -> View:
         for (title, size), times in told.items()
     )
     return replace(view, folded=tuple(folded))
+
+
+def _asked(scope: Scope, depth: int | None, fold: Sequence[str]) -> Scope | None:
+    """The scope that a box is folded into because the caller asked for it."""
+    for at, part in enumerate(scope):
+        if part in fold or at == depth:
+            return scope[: at + 1]
+    return None
+
+
+def _name_at(group: Sequence[Box], cut: Mapping[str, Scope]) -> tuple[str, Scope]:
+    scope = cut[group[0].key]
+    return scope[-1], scope[:-1]
 
 
 Namer = Callable[[Sequence[Box]], tuple[str, Scope]]
