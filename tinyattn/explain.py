@@ -106,7 +106,8 @@ def _matmul(names: Sequence[str], shapes: Shapes, params: dict[str, Any]) -> Rea
     if len(b) >= 2 and a[-1] == b[-1]:
         return why, f"Did you mean {left} @ {right}.mT? That gives shape {(*b[:-2], *a[-2:-1], b[-2])}."
     if len(a) >= 2 and a[-2] == inner:
-        return why, f"Did you mean {left}.mT @ {right}? That gives shape {(*a[:-2], a[-1], *(b[-1:] if len(b) > 1 else ()))}."
+        width = b[-1:] if len(b) > 1 else ()
+        return why, f"Did you mean {left}.mT @ {right}? That gives shape {(*a[:-2], a[-1], *width)}."
     return why, f"Check how {left} and {right} were made."
 
 
@@ -265,9 +266,16 @@ def in_place(x: Tensor) -> Exception:
     )
 
 
-def not_a_leaf(x: Tensor, done: str, why: str, instead: str) -> Exception:
-    """Something that only a leaf can do, asked of a result."""
-    return GraphError(message(f"{_result(x)}, so it cannot be {done}.", why, instead))
+_FOR_LEAVES = {
+    "assigned": ("Its numbers follow from its inputs.", "Assign a leaf, or start a new one: ta.tensor(t.data)."),
+    "copied without its graph": ("", "Copy the numbers: ta.tensor(t.data), or t.detach()."),
+    "pickled with its graph": ("", "Save the numbers: np.save(path, t.data)."),
+}
+
+
+def not_a_leaf(x: Tensor, done: str) -> Exception:
+    """Something that can only be done to a leaf, asked of a result."""
+    return GraphError(message(f"{_result(x)}, so it cannot be {done}.", *_FOR_LEAVES[done]))
 
 
 def missing_grad(x: Tensor) -> str:

@@ -9,23 +9,25 @@ This file stands on `tinyattn.ops`; `autodiff` and `graph` read what is noted he
 from __future__ import annotations
 
 import itertools
+import operator
 import sys
+import warnings
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tinyattn import ops
-from tinyattn.errors import ArgumentError, ArgumentTypeError, DTypeError, GraphError, ShapeError, TinyattnError, message
+from tinyattn import explain, ops
+from tinyattn.errors import ShapeError, TinyattnError
 from tinyattn.mode import mode, switches
-from tinyattn.ops import elementwise, indexing, linear, reductions, shape
+from tinyattn.names import describe, stored_target
+from tinyattn.ops import elementwise, linear
 from tinyattn.places import ENGINE, PACKAGE, find_place, outside_package, place_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from numpy.typing import ArrayLike, DTypeLike
-
-    Operand = "Tensor | ArrayLike"
 
 ndarray = np.ndarray
 _number = itertools.count(1).__next__
@@ -63,6 +65,34 @@ class Noted:
     def __set__(self, x: Any, value: Any) -> None:
         if x.notes is not None or value is not self.default:
             setattr(x.own_notes(), self.slot, value)
+
+
+def _operators(op: ops.Op) -> tuple[Callable[[Any, Any], Tensor], Callable[[Any, Any], Tensor]]:
+    """The methods of one operator: with the tensor on the left, and with it on the right."""
+
+    def left(self: Any, other: Any) -> Tensor:
+        return binary(op, self, other)
+
+    def right(self: Any, other: Any) -> Tensor:
+        return binary(op, other, self)
+
+    return left, right
+
+
+def _in_place(op: ops.Op) -> Callable[[Any, Any], Tensor]:
+    """``t -= x`` is ``t = t - x``, but for a leaf with a gradient, whose update would not be what was meant."""
+
+    def update(self: Any, other: Any) -> Tensor:
+        if self.op is None and self.requires_grad:
+            raise explain.in_place(self)
+        return binary(op, self, other)
+
+    return update
+
+
+def _comparison(compare: Callable[[Any, Any], Any]) -> Callable[[Any, object], Any]:
+    """A comparison is not differentiable: it gives a plain boolean array, which `where` and masks take."""
+    return lambda self, other: compare(self._value, values_of(other))
 
 
 class Tensor:
@@ -146,9 +176,7 @@ class Tensor:
     @property
     def name(self) -> str | None:
         """The name it was given, or the one the learner's own code stores it under; None when unknown."""
-        from tinyattn import names
-
-        return self.given_name or names.stored_target(self.code, self.lasti)
+        return self.given_name or stored_target(self.code, self.lasti)
 
     @property
     def mT(self) -> Tensor:
@@ -162,7 +190,7 @@ class Tensor:
 
     def __len__(self) -> int:
         if not self.shape:
-            raise ArgumentTypeError(message(f"len({describe(self)}): a 0-d tensor has no length.", "", "It is one number: float(t)."))
+            raise explain.no_length(self)
         return self.shape[0]
 
     def __iter__(self) -> Iterator[Tensor]:
@@ -171,13 +199,7 @@ class Tensor:
     def item(self) -> Any:
         """The one number of a tensor with one entry, as a Python number."""
         if self.size != 1:
-            raise ArgumentError(
-                message(
-                    f"{describe(self)} has {self.size} numbers, so it is not one number.",
-                    "float, item, truth and an empty format need exactly one.",
-                    "Pick an entry first, reduce with .sum() or .mean(), or ask (t > 0).all().",
-                )
-            )
+            raise explain.not_one_number(self)
         return self._value.item()
 
     def tolist(self) -> Any:
@@ -207,10 +229,8 @@ class Tensor:
 
         return tensor_text(self)
 
-    __hash__ = object.__hash__
-
     def own_notes(self) -> Notes:
-        """This tensor's `Notes`, made now if it had none."""
+        """Its `Notes`, made now if it had none."""
         if self.notes is None:
             self.notes = Notes()
         return self.notes
@@ -222,7 +242,7 @@ class Tensor:
         """The gradient: of a leaf after `backward`, of a result only after `retain_grad`."""
         grad = None if self.notes is None else self.notes.grad
         if self.op is not None and grad is None and self.requires_grad:
-            autodiff.explain_missing_grad(self)
+            warnings.warn(explain.missing_grad(self), stacklevel=2)
         return None if grad is RETAIN else grad
 
     @grad.setter
@@ -287,13 +307,7 @@ class Tensor:
             Copied, in this tensor's dtype.
         """
         if self.op is not None:
-            raise GraphError(
-                message(
-                    f"{describe(self)} is the result of {self.op.name}, so it cannot be assigned.",
-                    "Its numbers follow from its inputs.",
-                    "Assign a leaf, or start a new one: ta.tensor(t.data).",
-                )
-            )
+            raise explain.not_a_leaf(self, "assigned")
         array = as_array(value)
         if array.shape != self.shape:
             raise ShapeError(f"{describe(self)}.assign: the new array has shape {array.shape}, not {self.shape}.")
@@ -308,35 +322,17 @@ class Tensor:
 
     # -- operators ----------------------------------------------------------------------------------------
 
-    def __add__(self, other: Any) -> Tensor:
-        return binary(elementwise.add, self, other)
-
-    def __radd__(self, other: Any) -> Tensor:
-        return binary(elementwise.add, other, self)
-
-    def __sub__(self, other: Any) -> Tensor:
-        return binary(elementwise.subtract, self, other)
-
-    def __rsub__(self, other: Any) -> Tensor:
-        return binary(elementwise.subtract, other, self)
-
-    def __mul__(self, other: Any) -> Tensor:
-        return binary(elementwise.multiply, self, other)
-
-    def __rmul__(self, other: Any) -> Tensor:
-        return binary(elementwise.multiply, other, self)
-
-    def __truediv__(self, other: Any) -> Tensor:
-        return binary(elementwise.divide, self, other)
-
-    def __rtruediv__(self, other: Any) -> Tensor:
-        return binary(elementwise.divide, other, self)
-
-    def __matmul__(self, other: Any) -> Tensor:
-        return binary(linear.matmul, self, other)
-
-    def __rmatmul__(self, other: Any) -> Tensor:
-        return binary(linear.matmul, other, self)
+    __add__, __radd__ = _operators(elementwise.add)
+    __sub__, __rsub__ = _operators(elementwise.subtract)
+    __mul__, __rmul__ = _operators(elementwise.multiply)
+    __truediv__, __rtruediv__ = _operators(elementwise.divide)
+    __matmul__, __rmatmul__ = _operators(linear.matmul)
+    __iadd__, __isub__ = _in_place(elementwise.add), _in_place(elementwise.subtract)
+    __imul__, __itruediv__ = _in_place(elementwise.multiply), _in_place(elementwise.divide)
+    __eq__, __ne__ = _comparison(operator.eq), _comparison(operator.ne)
+    __lt__, __le__ = _comparison(operator.lt), _comparison(operator.le)
+    __gt__, __ge__ = _comparison(operator.gt), _comparison(operator.ge)
+    __hash__ = object.__hash__
 
     def __pow__(self, exponent: Any) -> Tensor:
         if type(exponent) is int:
@@ -358,62 +354,12 @@ class Tensor:
     def __getitem__(self, key: Any) -> Tensor:
         return functions.index(self, key)
 
-    # Comparisons are not differentiable: they give plain boolean arrays, which `where` and masks take.
-    def __eq__(self, other: object) -> Any:
-        return self._value == values_of(other)
-
-    def __ne__(self, other: object) -> Any:
-        return self._value != values_of(other)
-
-    def __lt__(self, other: Any) -> Any:
-        return self._value < values_of(other)
-
-    def __le__(self, other: Any) -> Any:
-        return self._value <= values_of(other)
-
-    def __gt__(self, other: Any) -> Any:
-        return self._value > values_of(other)
-
-    def __ge__(self, other: Any) -> Any:
-        return self._value >= values_of(other)
-
     def __setitem__(self, key: Any, value: Any) -> None:
-        raise GraphError(
-            message(
-                f"{describe(self)}[...] = ... would change an array that a graph may have recorded.",
-                "Tensors are immutable, so that no gradient can be computed from numbers that changed.",
-                "Write t = ta.where(mask, new, t), or for a leaf: a = t.numpy(); a[...] = new; t.assign(a).",
-            )
-        )
-
-    def _refuse_in_place(self, other: Any) -> Tensor:
-        raise GraphError(
-            message(
-                f"{describe(self)} is a leaf with a gradient; updating it in place would corrupt recorded graphs.",
-                "An update is not part of the computation that is differentiated.",
-                "Write W.assign(W.data - lr * W.grad), or use an optimiser: opt.step().",
-            )
-        )
-
-    def __iadd__(self, other: Any) -> Tensor:
-        return self._refuse_in_place(other) if self._is_parameter else self + other
-
-    def __isub__(self, other: Any) -> Tensor:
-        return self._refuse_in_place(other) if self._is_parameter else self - other
-
-    def __imul__(self, other: Any) -> Tensor:
-        return self._refuse_in_place(other) if self._is_parameter else self * other
-
-    def __itruediv__(self, other: Any) -> Tensor:
-        return self._refuse_in_place(other) if self._is_parameter else self / other
-
-    @property
-    def _is_parameter(self) -> bool:
-        return self.op is None and self.requires_grad
+        raise explain.immutable(self)
 
     # -- NumPy's spellings ------------------------------------------------------------------------------------
 
-    def __array__(self, dtype: DTypeLike = None, copy: bool | None = None) -> np.ndarray:
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> np.ndarray:
         return numpy_protocol.as_plain_array(self, dtype, copy)
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
@@ -430,26 +376,14 @@ class Tensor:
 
     def __deepcopy__(self, memo: Any) -> Tensor:
         if self.op is not None:
-            raise GraphError(
-                message(
-                    f"{describe(self)} is the result of {self.op.name} and cannot be copied without its graph.",
-                    "",
-                    "Copy the numbers: ta.tensor(t.data), or t.detach().",
-                )
-            )
+            raise explain.not_a_leaf(self, "copied without its graph")
         twin = _leaf(type(self), self._value, self.requires_grad)
         twin.given_name, twin._grad = self.given_name, None if self._grad is None else self._grad.copy()
         return memo.setdefault(id(self), twin)  # type: ignore[no-any-return]
 
     def __reduce__(self) -> Any:
         if self.op is not None:
-            raise GraphError(
-                message(
-                    f"{describe(self)} is the result of {self.op.name}; a recorded graph cannot be pickled.",
-                    "",
-                    "Save the numbers: np.save(path, t.data).",
-                )
-            )
+            raise explain.not_a_leaf(self, "pickled with its graph")
         return tensor, (np.asarray(self._value), self.requires_grad, None, self.given_name)
 
     # Methods such as t.sum() are functions of `tinyattn.functions`, set from its table.  A real __getattr__ would
@@ -468,7 +402,9 @@ class Constant(Tensor):
 RETAIN = object()
 
 
-def tensor(data: ArrayLike, requires_grad: bool = False, dtype: DTypeLike = None, name: str | None = None) -> Tensor:
+def tensor(
+    data: ArrayLike, requires_grad: bool = False, dtype: DTypeLike | None = None, name: str | None = None
+) -> Tensor:
     """Make a leaf tensor from numbers; the array is copied, so later writes to it do no harm.
 
     Parameters
@@ -495,43 +431,25 @@ def tensor(data: ArrayLike, requires_grad: bool = False, dtype: DTypeLike = None
     """
     array = np.array(as_array(data, dtype))
     if requires_grad and array.dtype.kind != "f":
-        raise DTypeError(
-            message(
-                f"tensor of {array.dtype} with requires_grad=True: a whole number cannot move a little, so it has no slope.",
-                "",
-                "Write floating-point numbers: 1.0 instead of 1, or dtype=float.",
-            )
-        )
+        raise explain.no_slope(array.dtype)
     leaf = _leaf(Tensor, _scalar_or_array(array), requires_grad)
     leaf.given_name = name
     _note_place(leaf, _frame(1))
     return leaf
 
 
-def as_array(data: Any, dtype: DTypeLike = None) -> np.ndarray:
+def as_array(data: Any, dtype: DTypeLike | None = None) -> np.ndarray:
     """Check that ``data`` is numbers that the engine can hold, and give them as an array."""
     if isinstance(data, Tensor):
         data = data._value
     elif isinstance(data, (list, tuple)) and any(isinstance(part, Tensor) for part in data):
-        raise ArgumentTypeError(
-            message(
-                "a list that holds tensors was given where numbers are expected.",
-                "Its numbers could be copied, but the gradient would be lost.",
-                "Write ta.stack([...]).",
-            )
-        )
+        raise explain.list_of_tensors()
     try:
         array = np.asarray(data, dtype)
     except (ValueError, TypeError, OverflowError) as error:
-        raise ArgumentTypeError(message(f"cannot make an array of this {type(data).__name__}: {error}.", "", "Rows must be equally long.")) from None
+        raise explain.not_an_array(data, error) from None
     if array.dtype.kind not in "fiub" or array.dtype.itemsize > 8:
-        raise DTypeError(
-            message(
-                f"an array of {array.dtype} was given where numbers are expected.",
-                "Tensors hold float16, float32, float64, integers or bool.",
-                "Convert it first, for example with np.asarray(data, dtype=float).",
-            )
-        )
+        raise explain.not_numbers(array.dtype)
     return array
 
 
@@ -596,7 +514,7 @@ def binary(op: ops.Op, a: Any, b: Any) -> Tensor:
     try:
         value = op.forward(left, right)
     except Exception as error:
-        raise explained(op, (a, b), (), error) from None
+        raise explain.failed_call(op, (a, b), (), error) from None
     return _recorded(op, (a, b), (), value, None, a.requires_grad or b.requires_grad)
 
 
@@ -607,7 +525,7 @@ def unary(op: ops.Op, x: Any) -> Tensor:
     try:
         value = op.forward(x._value)
     except Exception as error:
-        raise explained(op, (x,), (), error) from None
+        raise explain.failed_call(op, (x,), (), error) from None
     return _recorded(op, (x,), (), value, None, x.requires_grad)
 
 
@@ -640,11 +558,13 @@ def apply(op: ops.Op, inputs: tuple[Tensor, ...], params: tuple[Any, ...] = ()) 
         if op.saves:
             value, saved = value
     except Exception as error:
-        raise explained(op, inputs, params, error) from None
+        raise explain.failed_call(op, inputs, params, error) from None
     return _recorded(op, inputs, params, value, saved, requires)
 
 
-def _recorded(op: ops.Op, inputs: tuple[Tensor, ...], params: tuple[Any, ...], value: Any, saved: Any, requires: bool) -> Tensor:
+def _recorded(
+    op: ops.Op, inputs: tuple[Tensor, ...], params: tuple[Any, ...], value: Any, saved: Any, requires: bool
+) -> Tensor:
     """A result with the note of how it came about: this is the one place where the graph grows."""
     node = _new(Tensor)
     node._value = value
@@ -659,7 +579,7 @@ def _recorded(op: ops.Op, inputs: tuple[Tensor, ...], params: tuple[Any, ...], v
     if switches.set:
         return _recorded_specially(node, _frame(2))
     # Note where in the learner's code this is: code object and offset, which cost next to nothing to keep.
-    frame = _frame(3)
+    frame: Any = _frame(3)
     try:
         while (place := place_of[frame.f_code.co_filename]) is ENGINE:
             frame = frame.f_back
@@ -705,21 +625,7 @@ def _one_dtype(inputs: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
     return tuple(x if x._value.dtype == dtype else apply(elementwise.cast, (x,), (dtype,)) for x in inputs)
 
 
-def describe(x: Tensor) -> str:
-    """A tensor as errors show it: its name and shape."""
-    from tinyattn import names
-
-    return f"{names.known_name(x)}: {x.shape}"
-
-
-def explained(op: ops.Op, inputs: tuple[Tensor, ...], params: tuple[Any, ...], error: Exception) -> Exception:
-    """Turn whatever the forward raised into words about this operation and these operands."""
-    from tinyattn import explain
-
-    return explain.failed_call(op, inputs, params, error)
-
-
 # Imported last, because they need what is defined above.
 from tinyattn import autodiff, functions, numpy_protocol  # noqa: E402
 
-__all__ = ["Constant", "Tensor", "apply", "indexing", "reductions", "shape", "tensor"]
+__all__ = ["Constant", "Tensor", "apply", "describe", "tensor"]
