@@ -24,7 +24,18 @@ from tinyattn.errors import (
     ShapeError,
     message,
 )
-from tinyattn.functions import Axis, axis_tuple, boolean, in_range, one_axis, operand, whole_array, whole_number
+from tinyattn.functions import (
+    Axis,
+    axis_tuple,
+    boolean,
+    in_range,
+    one_axis,
+    one_number,
+    operand,
+    whole_array,
+    whole_number,
+    yes_or_no,
+)
 from tinyattn.ops import elementwise
 from tinyattn.places import ENGINE, find_place, outside_package
 from tinyattn.tensor import Tensor, apply, describe
@@ -143,7 +154,7 @@ def logsumexp(x: TensorLike, axis: Axis = -1, keepdims: bool = False) -> Tensor:
     shift = np.where(np.isfinite(highest), highest, 0.0).astype(x.dtype)  # cancels, so it is a constant
     total = ta.sum(ta.exp(x - shift), axes, keepdims=True)
     result = ta.log(total) + shift
-    return result if keepdims else ta.squeeze(result, axes)
+    return result if yes_or_no(keepdims, "logsumexp", "keepdims") else ta.squeeze(result, axes)
 
 
 # -- entry by entry ------------------------------------------------------------------------------------------
@@ -223,7 +234,7 @@ def leaky_relu(x: TensorLike, slope: float = 0.01) -> Tensor:
     tensor([-1.,  3.], shape=(2,))
     """
     x = operand(x, "leaky_relu")
-    return ta.where(x > 0, x, x * slope)
+    return ta.where(x > 0, x, x * one_number(slope, "leaky_relu", "slope"))
 
 
 # -- shape -------------------------------------------------------------------------------------------------------
@@ -344,7 +355,7 @@ def cosine_similarity(a: TensorLike, b: TensorLike, axis: int = -1, eps: float =
     left, right = operand(a, "cosine_similarity"), operand(b, "cosine_similarity")
     products = ta.sum(left * right, axis)
     lengths = norm(left, axis) * norm(right, axis)
-    return products / ta.maximum(lengths, eps)
+    return products / ta.maximum(lengths, one_number(eps, "cosine_similarity", "eps"))
 
 
 # -- layers without weights --------------------------------------------------------------------------------------------
@@ -357,7 +368,7 @@ def masked_fill(x: TensorLike, mask: ArrayLike, value: float) -> Tensor:
     >>> masked_fill([1.0, 2.0], [False, True], 0.0)
     tensor([1., 0.], shape=(2,))
     """
-    return ta.where(boolean(mask, "masked_fill", "mask"), value, operand(x, "masked_fill"))
+    return ta.where(boolean(mask, "masked_fill", "mask"), one_number(value, "masked_fill", "value"), operand(x, "masked_fill"))
 
 
 @named_by_caller
@@ -368,7 +379,7 @@ def rms_norm(x: TensorLike, gain: TensorLike, eps: float = 1e-5) -> Tensor:
     tensor([[0.84852814, 1.13137085]], shape=(1, 2))
     """
     x = operand(x, "rms_norm")
-    root = ta.sqrt(mean(square(x), -1, keepdims=True) + eps)
+    root = ta.sqrt(mean(square(x), -1, keepdims=True) + one_number(eps, "rms_norm", "eps"))
     return x / root * gain
 
 
@@ -445,15 +456,16 @@ def dropout(x: TensorLike, p: float, rng: np.random.Generator | int, training: b
     tensor([2., 0., 0., 0.], shape=(4,))
     """
     x = operand(x, "dropout")
-    if not 0 <= p <= 1:
+    share = one_number(p, "dropout", "p")
+    if not 0 <= share <= 1:
         raise ArgumentError(f"dropout: p={p} must lie between 0 and 1.")
-    if not isinstance(rng, (np.random.Generator, int, np.integer)):
+    if not isinstance(rng, np.random.Generator) and (not isinstance(rng, (int, np.integer)) or rng < 0):
         raise ArgumentTypeError(message(f"dropout: rng={rng!r} is not a source of chance.", "", "Give a seed, or np.random.default_rng(seed)."))
-    if not training or p == 0:
+    if not yes_or_no(training, "dropout", "training") or share == 0:
         return x
     source = rng if isinstance(rng, np.random.Generator) else np.random.default_rng(rng)
-    kept = source.random(x.shape) >= p
-    return x * kept.astype(x.dtype) / (1 - p) if p < 1 else x * 0.0
+    kept = source.random(x.shape) >= share
+    return x * kept.astype(x.dtype) / (1 - share) if share < 1 else x * 0.0
 
 
 _METHODS = {

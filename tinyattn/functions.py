@@ -45,9 +45,29 @@ def whole_number(value: Any, name: str, what: str) -> int:
     """A whole number, or words: 1.0 and True are not meant here."""
     if type(value) is int:
         return value
-    if isinstance(value, (bool, np.bool_)) or not hasattr(value, "__index__"):
-        raise ArgumentTypeError(message(f"{name}: {what}={value!r} is a {type(value).__name__}.", "It counts axes or sizes, so it must be a whole number."))
-    return operator.index(value)
+    try:
+        if isinstance(value, (bool, np.bool_)):
+            raise TypeError
+        return operator.index(value)
+    except TypeError:
+        why = "It counts axes or sizes, so it must be a whole number."
+        raise ArgumentTypeError(message(f"{name}: {what}={value!r} is a {type(value).__name__}.", why)) from None
+
+
+def one_number(value: Any, name: str, what: str) -> float:
+    """One real number without gradient, or words: it is a setting of the operation, not an operand."""
+    plain = values_of(value)
+    if isinstance(value, Tensor) and value.requires_grad or np.ndim(plain) > 0 or not isinstance(plain, (int, float, np.number, np.ndarray)):
+        shown = f"{what}={value!r}" if not isinstance(value, (Tensor, np.ndarray)) else what
+        raise ArgumentTypeError(message(f"{name}: {shown} must be one number without gradient."))
+    return float(plain)
+
+
+def yes_or_no(value: Any, name: str, what: str) -> bool:
+    """True or False, or words."""
+    if value is not False and not isinstance(value, (bool, np.bool_)):
+        raise ArgumentTypeError(f"{name}: {what}={value!r} must be True or False.")
+    return bool(value)
 
 
 def one_axis(axis: Any, ndim: int, name: str, x: Tensor | None = None) -> int:
@@ -247,14 +267,7 @@ def clip(x: TensorLike, low: float | None = None, high: float | None = None) -> 
     >>> clip([-2.0, 0.5, 7.0], 0, 1)
     tensor([0. , 0.5, 1. ], shape=(3,))
     """
-    bounds = []
-    for bound, name in ((low, "low"), (high, "high")):
-        plain = values_of(bound)
-        if isinstance(bound, Tensor) and bound.requires_grad or (bound is not None and np.ndim(plain) > 0):
-            raise ArgumentTypeError(message(f"clip: {name} must be one number without gradient.", "", "Write maximum(minimum(x, high), low)."))
-        if bound is not None and not isinstance(plain, (int, float, np.number)):
-            raise ArgumentTypeError(f"clip: {name}={bound!r} is not a number.")
-        bounds.append(None if bound is None else float(plain))
+    bounds = [None if bound is None else one_number(bound, "clip", name) for bound, name in ((low, "low"), (high, "high"))]
     if bounds[0] is not None and bounds[1] is not None and bounds[0] > bounds[1]:
         raise ArgumentError(f"clip: low={low} is above high={high}, so nothing lies between.")
     if bounds == [None, None]:
@@ -281,9 +294,17 @@ def _constant_like(x: Any, like: Any, name: str) -> Tensor:
         raise type(error)(f"{name}: {error}") from None
 
 
+def _copied(value: Any, name: str, what: str) -> np.ndarray:
+    """A copy as an array, so that later writes to a mask or to indices do not reach a recorded graph."""
+    try:
+        return np.array(values_of(value))
+    except (ValueError, TypeError) as error:
+        raise ArgumentTypeError(message(f"{name}: {what} is no array: {error}.", "", "Rows must be equally long.")) from None
+
+
 def boolean(value: Any, name: str, what: str) -> np.ndarray:
     """A mask as a boolean array; numbers are refused, because 0/1, -inf and True mean different things to people."""
-    array = np.array(values_of(value))  # a copy, so that later writes to the mask do not reach a recorded graph
+    array = _copied(value, name, what)
     if array.dtype != bool:
         raise ArgumentTypeError(
             message(f"{name}: {what} has dtype {array.dtype}.", "It must be boolean; True means yes.", f"Write {what} != 0, or x > 0 for the test you mean.")
@@ -299,6 +320,8 @@ def astype(x: TensorLike, dtype: DTypeLike) -> Tensor:
     """
     tensor = operand(x, "astype")
     try:
+        if dtype is None:
+            raise TypeError
         target = np.dtype(dtype)
     except TypeError:
         raise ArgumentTypeError(f"astype: {dtype!r} is not a dtype.") from None
@@ -312,9 +335,7 @@ def astype(x: TensorLike, dtype: DTypeLike) -> Tensor:
 
 def _reduce(op: Any, x: TensorLike, axis: Axis, keepdims: bool) -> Tensor:
     tensor = x if isinstance(x, Tensor) else operand(x, op.name)
-    if keepdims is not False and not isinstance(keepdims, (bool, np.bool_)):
-        raise ArgumentTypeError(f"{op.name}: keepdims={keepdims!r} must be True or False.")
-    return apply(op, (tensor,), (axis_tuple(axis, tensor, op.name), bool(keepdims)))
+    return apply(op, (tensor,), (axis_tuple(axis, tensor, op.name), yes_or_no(keepdims, op.name, "keepdims")))
 
 
 def sum(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
@@ -542,7 +563,7 @@ def pad(x: TensorLike, pad_width: Any, value: float = 0.0) -> Tensor:
     if pairs.dtype.kind not in "iu" or (pairs < 0).any():
         raise ArgumentError(f"pad({describe(tensor)}): widths must be whole numbers from 0, got {pad_width!r}.")
     widths = tuple((int(before), int(after)) for before, after in pairs)
-    return apply(shapes.pad, (tensor,), (widths, float(value)))
+    return apply(shapes.pad, (tensor,), (widths, one_number(value, "pad", "value")))
 
 
 # -- indexing ----------------------------------------------------------------------------------------------------
@@ -596,7 +617,7 @@ def take_along_axis(x: TensorLike, indices: ArrayLike, axis: int = -1) -> Tensor
 
 def whole_array(value: Any, name: str, what: str) -> np.ndarray:
     """An array of whole numbers, or words."""
-    array = np.array(values_of(value))
+    array = _copied(value, name, what)
     if array.size == 0 and array.dtype.kind == "f":
         array = array.astype(int)
     if array.dtype.kind not in "iu":
@@ -679,7 +700,7 @@ def layer_norm(x: TensorLike, gain: TensorLike, bias: TensorLike, eps: float = 1
                 f"Give both the shape {width}." if width else "",
             )
         )
-    return apply(fused.layer_norm, tuple(_floating(t) for t in (rows, scale, shift)), (float(eps),))
+    return apply(fused.layer_norm, tuple(_floating(t) for t in (rows, scale, shift)), (one_number(eps, "layer_norm", "eps"),))
 
 
 def cross_entropy(
@@ -721,11 +742,13 @@ def cross_entropy(
         )
     if reduction not in ("mean", "sum", "none"):
         raise ArgumentError(f"cross_entropy: reduction={reduction!r} must be 'mean', 'sum' or 'none'.")
-    if not 0 <= label_smoothing <= 1:
+    smoothing = one_number(label_smoothing, "cross_entropy", "label_smoothing")
+    ignored = None if ignore_index is None else whole_number(ignore_index, "cross_entropy", "ignore_index")
+    if not 0 <= smoothing <= 1:
         raise ArgumentError(f"cross_entropy: label_smoothing={label_smoothing} must lie between 0 and 1.")
-    counted = right if ignore_index is None else np.where(right == ignore_index, 0, right)
+    counted = right if ignored is None else np.where(right == ignored, 0, right)
     in_range(counted, scores.shape[-1], "cross_entropy", "target", describe(scores))
-    return apply(fused.cross_entropy, (_floating(scores),), (right, ignore_index, float(label_smoothing), reduction))
+    return apply(fused.cross_entropy, (_floating(scores),), (right, ignored, smoothing, reduction))
 
 
 def scaled_dot_product_attention(
@@ -762,7 +785,7 @@ def scaled_dot_product_attention(
     name = "scaled_dot_product_attention"
     tensors = tuple(_floating(operand(x, name)) for x in (q, k, v))
     mask = None if keep is None else boolean(keep, name, "keep")
-    return apply(fused.scaled_dot_product_attention, tensors, (mask, bool(causal), None if scale is None else float(scale)))
+    return apply(fused.scaled_dot_product_attention, tensors, (mask, yes_or_no(causal, name, "causal"), None if scale is None else one_number(scale, name, "scale")))
 
 
 # -- methods -----------------------------------------------------------------------------------------------------

@@ -429,8 +429,12 @@ def tensor(
     >>> ta.tensor([[1.0, 2.0]], requires_grad=True)
     tensor([[1., 2.]], shape=(1, 2), grad: not computed)
     """
-    array = np.array(as_array(data, dtype))
-    if requires_grad and array.dtype.kind != "f":
+    try:
+        array = np.array(as_array(data, dtype))
+    except TinyattnError as error:
+        error.args = (f"tensor: {error}",)
+        raise
+    if functions.yes_or_no(requires_grad, "tensor", "requires_grad") and array.dtype.kind != "f":
         raise explain.no_slope(array.dtype)
     leaf = _leaf(Tensor, _scalar_or_array(array), requires_grad)
     leaf.given_name = name
@@ -445,12 +449,14 @@ def as_array(data: Any, dtype: DTypeLike | None = None) -> np.ndarray:
     elif isinstance(data, (list, tuple)) and any(isinstance(part, Tensor) for part in data):
         raise explain.list_of_tensors()
     try:
-        array = np.asarray(data, dtype)
+        array = np.asarray(data)
+        wanted = array.dtype if dtype is None else np.dtype(dtype)
     except (ValueError, TypeError, OverflowError) as error:
         raise explain.not_an_array(data, error) from None
-    if array.dtype.kind not in "fiub" or array.dtype.itemsize > 8:
-        raise explain.not_numbers(array.dtype)
-    return array
+    for kind in (array.dtype, wanted):  # what is given first: NumPy would make nan of None, and drop imaginary parts
+        if kind.kind not in "fiub" or kind.itemsize > 8:
+            raise explain.not_numbers(kind)
+    return array.astype(wanted, copy=False)
 
 
 def _scalar_or_array(array: np.ndarray) -> Any:

@@ -268,6 +268,8 @@ def read_only_seen(weights: Any, v: Any) -> Any:
 
 
 def _attention(q: Any, k: Any, v: Any, keep: Any, causal: bool, scale: Any) -> tuple[Any, Any]:
+    if q.ndim < 2 or k.ndim < 2 or v.ndim < 2:
+        raise ValueError("queries, keys and values are matrices")
     c = q.dtype.type(1 / math.sqrt(k.shape[-1]) if scale is None else scale)
     seen = visible(keep, causal, q.shape[-2], k.shape[-2])
     if seen is None:
