@@ -1,0 +1,26 @@
+"""Verification that points: is a gradient right, and if it is not, which rule is wrong and how?
+
+`check_gradients` takes functions on tensors, layers and operations; `check_rule` takes plain NumPy with a
+gradient written by hand; `exact_check` decides a recorded graph without any tolerance.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+_WHERE = {
+    "Exact": "exact",
+    "exact_check": "exact",
+}
+
+__all__ = sorted(_WHERE)
+
+
+def __getattr__(name: str) -> Any:
+    """Import a name from its module when it is first asked for."""
+    if name not in _WHERE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{_WHERE[name]}"), name)
+    globals()[name] = value
+    return value

@@ -1,0 +1,180 @@
+"""Slopes from values alone: central differences with a sweep of steps, the Taylor remainder, one-sided differences.
+
+Nothing here knows a rule.  Each slope comes with what it may be off by: the truncation that two orders of the
+extrapolation show, and the rounding of the values divided by the step.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+NEAR = (6, 8, 10, 12, 14)  # steps 2^-6 ... 2^-14: enough for a smooth function of ordinary size
+FAR = (0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26)
+GOOD = 1e-8  # relative error at which no further steps are tried
+
+
+class Slope:
+    """A slope from differences.
+
+    Attributes
+    ----------
+    value : float
+    error : float
+        What it may be off by; infinite when no step gave anything.
+    left, right : float
+        One-sided slopes at the smallest step that can be trusted.
+    kink : str
+        "" where left and right meet; "kink" where they do not; "infinite" where they grow without end; "edge" where there
+        are values on one side only.
+    remainder : float
+        How fast the Taylor remainder falls: about 2 where the given slope is right, 1 where it is wrong; infinite for a
+        function that is linear along the direction.
+    """
+
+    __slots__ = ("error", "kink", "left", "remainder", "right", "value")
+
+    def __init__(self, value: float, error: float) -> None:
+        self.value, self.error = value, error
+        self.left = self.right = value
+        self.kink, self.remainder = "", math.nan
+
+    def __repr__(self) -> str:
+        return f"Slope({self.value!r}, error={self.error:.1e}{', ' + self.kink if self.kink else ''})"
+
+
+class Values:
+    """Values of a function of one number at steps to both sides of 0, each computed once."""
+
+    def __init__(self, phi: Callable[[float], float], noise: float) -> None:
+        self.phi, self.middle = phi, float(phi(0.0))
+        self.noise = max(noise, abs(self.middle) * 1.2e-16)
+        self.sides: dict[int, tuple[float, float]] = {}
+
+    def at(self, power: int) -> tuple[float, float]:
+        """The values at plus and minus 2^-power."""
+        if power not in self.sides:
+            step = 2.0**-power
+            self.sides[power] = (float(self.phi(step)), float(self.phi(-step)))
+        return self.sides[power]
+
+    def central(self, power: int) -> float:
+        """The central difference at a step; nan where a value is not finite."""
+        ahead, behind = self.at(power)
+        difference = (ahead - behind) * 2.0 ** (power - 1)
+        return difference if math.isfinite(difference) else math.nan
+
+
+def slope_of(phi: Callable[[float], float], noise: float = 0.0, claimed: float | None = None) -> Slope:
+    """The slope of ``phi`` at 0, with its error.
+
+    Parameters
+    ----------
+    phi : callable
+        Gives a number for a number; at 0 stands the point.
+    noise : float
+        What one value of it may be off by.
+    claimed : float, optional
+        A slope to hold the Taylor remainder against.
+
+    Examples
+    --------
+    >>> import math
+    >>> found = slope_of(lambda t: math.exp(t), 1e-16)
+    >>> abs(found.value - 1) <= found.error < 1e-10
+    True
+    >>> slope_of(abs).kink
+    'kink'
+    """
+    values = Values(phi, noise)
+    found = _best(values, NEAR)
+    if not found.error <= GOOD * abs(found.value):
+        found = min(found, _best(values, FAR), key=lambda each: each.error)
+    _look_at_sides(values, found)
+    if claimed is not None:
+        found.remainder = taylor(values, claimed)
+    return found
+
+
+def _best(values: Values, powers: tuple[int, ...]) -> Slope:
+    """The extrapolated difference whose error is smallest."""
+    centrals = {power: values.central(power) for power in powers}
+    best = Slope(math.nan, math.inf)
+    order = [(powers[i], powers[i + 1]) for i in range(len(powers) - 1)]
+    refined = {small: (16 * centrals[small] - centrals[large]) / 15 for large, small in order}
+    for (_, first), (_, second) in zip(order, order[1:], strict=False):
+        rounding = 1.2 * values.noise * 2.0**second
+        error = 2 * abs(refined[first] - refined[second]) + rounding
+        if error < best.error:
+            best = Slope(refined[second], error + 1e-300)
+    return best
+
+
+def _look_at_sides(values: Values, found: Slope) -> None:
+    """One-sided slopes; their gap shrinks with the step where the function is smooth."""
+    sides = []
+    for power in sorted(values.sides):
+        ahead, behind = values.sides[power]
+        scale = 2.0**power
+        sides.append(((values.middle - behind) * scale, (ahead - values.middle) * scale, 4 * values.noise * scale))
+    sides = _trusted(sides)
+    if len(sides) < 3:
+        return
+    (left_before, right_before, _), (left, right, noise) = sides[-3], sides[-1]
+    steep, steep_before = _steep(left, right), _steep(left_before, right_before)
+    gap, gap_before = abs(right - left), abs(right_before - left_before)
+    if steep > 2.2 * steep_before and steep > 8 * noise:
+        found.kink = "infinite"
+    elif math.isfinite(left) != math.isfinite(right):
+        found.kink = "edge"
+    elif gap > 8 * noise and gap > 0.6 * gap_before and gap > 1e-6 * steep:
+        found.kink = "kink"
+    else:
+        return
+    found.left, found.right = left, right
+
+
+def _steep(left: float, right: float) -> float:
+    return max((abs(side) for side in (left, right) if math.isfinite(side)), default=0.0)
+
+
+def _trusted(sides: list[tuple[float, float, float]]) -> list[tuple[float, float, float]]:
+    """The steps down to the smallest at which rounding does not decide."""
+    end = len(sides)
+    while end and not sides[end - 1][2] * 1e3 < _steep(*sides[end - 1][:2]):
+        end -= 1
+    return sides[:end]
+
+
+def taylor(values: Values, claimed: float) -> float:
+    """How fast ``phi(h) - phi(0) - h claimed`` falls with h: the slope in a log-log plot."""
+    points = []
+    for power in sorted(values.sides):
+        h = 2.0**-power
+        ahead = values.sides[power][0]
+        rest = abs(ahead - values.middle - h * claimed)
+        allowed = 4 * (values.noise + abs(h * claimed) * 1e-16)
+        if rest > 8 * allowed and math.isfinite(rest):
+            points.append((math.log(h), math.log(rest)))
+    if len(points) < 2:
+        return math.inf
+    xs, ys = np.array(points[-4:]).T
+    return float(np.polyfit(xs, ys, 1)[0])
+
+
+def complex_slope(phi: Callable[[complex], Any]) -> float:
+    """The slope from one step beside the real axis: Im phi(ih) / h, with nothing subtracted."""
+    h = 1e-30
+    return float(np.imag(phi(1j * h))) / h
+
+
+def scale_of(x: np.ndarray) -> np.ndarray:
+    """How far each entry may be moved: by its own size, so that 1e-8 stays positive; entries of 0 by that of the others."""
+    size = np.abs(x)
+    size = np.where(np.isfinite(size), size, 1.0)
+    some = size[size > 0]
+    usual = float(np.median(some)) if some.size else 1.0
+    return np.where(size > 0, np.minimum(size, 4.0), min(usual, 1.0))

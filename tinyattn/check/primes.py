@@ -1,0 +1,189 @@
+"""Two finite fields: a small one in ordinary float arrays, as fast as floats, and a large one in Python integers.
+
+Numbers of the small field lie between -p/2 and p/2 with p just below 2^23.  So a product is below 2^44, and a matrix
+product may add 512 of them before a float64 rounds: it is one ordinary call of BLAS and one reduction.
+exp, log and the like are pseudo-random functions: all that an identity between a forward and its rule may use of
+them is which of them it is, and its derivative.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import Any
+
+import numpy as np
+
+from tinyattn.check.duck import CannotRun
+
+
+class SmallPrime:
+    """The integers modulo 2^23 - 15 in float64 arrays.
+
+    Parameters
+    ----------
+    seed : int
+        What the pseudo-random functions are made from.
+    """
+
+    p = 2**23 - 15
+    longest = 512
+    dtype: Any = np.float64
+
+    def __init__(self, seed: int = 0) -> None:
+        self.rng = np.random.default_rng(seed)
+        self._keys: dict[str, list[float]] = {}
+
+    def reduced(self, t: Any) -> Any:
+        """Bring whole numbers below 2^53 back between -p/2 and p/2; the array given is used up."""
+        if t.__class__ is not np.ndarray or t.ndim == 0:
+            return self.array(t - self.p * np.rint(t / self.p))
+        q = t * (1.0 / self.p)
+        np.rint(q, q)
+        q *= self.p
+        t -= q
+        return t
+
+    def array(self, x: Any) -> Any:
+        """What arithmetic on 0-d arrays gave, as an array again."""
+        return x if x.__class__ is np.ndarray else np.array(x, dtype=self.dtype)
+
+    def same(self, a: Any) -> Any:
+        """The one number from 0 to p - 1 that stands for each entry."""
+        return self.array(np.where(a < 0, a + self.p, a))
+
+    def random(self, shape: tuple[int, ...]) -> Any:
+        """Any numbers but 0."""
+        return self.reduced(np.array(self.rng.integers(1, self.p, shape), dtype=float))
+
+    def of_floats(self, x: np.ndarray) -> Any:
+        """The number that a float is, exactly: mantissa times a power of two."""
+        finite = np.isfinite(x)
+        if not finite.all():
+            x = np.where(finite, x, 7.0)  # what is infinite or nan is hidden, never computed with
+        if (np.abs(x) < 2**52).all() and (x == np.rint(x)).all():
+            return self.reduced(np.array(x, dtype=float))
+        mantissa, exponent = np.frexp(x)
+        power = _powers_of_two(self.p)[exponent - 53 + 1200]
+        return self.reduced(self.reduced(mantissa * 2.0**53) * power)
+
+    def matmul(self, a: Any, b: Any) -> Any:
+        """Matrix product, exact: as many terms at once as a float64 can hold."""
+        length = a.shape[-1]
+        if length <= self.longest:
+            return self.reduced(a @ b)
+        cut = [slice(start, start + self.longest) for start in range(0, length, self.longest)]
+        rows = [self.reduced(a[..., part] @ (b[part] if b.ndim == 1 else b[..., part, :])) for part in cut]
+        return self.reduced(sum(rows[1:], start=rows[0]))
+
+    def einsum(self, text: str, a: Any, b: Any, terms: int) -> Any:
+        """Contract two operands; ``terms`` products are added up."""
+        if terms <= self.longest:
+            return self.reduced(np.einsum(text, a, b))
+        high = np.rint(b / 2048.0)
+        low = b - high * 2048.0
+        first, second = (self.reduced(np.einsum(text, a, part)) for part in (high, low))
+        return self.reduced(first * 2048.0 + second)
+
+    def inverse(self, a: Any) -> Any:
+        """1 / a: by one inversion for all, from products of products.  1 / 0 is 0, which nothing should ask."""
+        a = np.asarray(a)
+        flat = np.where(a == 0, 1.0, a).ravel()
+        return np.where(a == 0, 0.0, self._inverse(flat).reshape(a.shape))
+
+    def _inverse(self, flat: Any) -> Any:
+        if flat.size <= 2:
+            return np.array([pow(int(v), -1, self.p) for v in flat], dtype=float)
+        odd = flat.size % 2
+        pairs = np.append(flat, 1.0) if odd else flat
+        left, right = pairs[0::2], pairs[1::2]
+        both = self._inverse(self.reduced(left * right))
+        out = np.empty(pairs.size)
+        out[0::2], out[1::2] = self.reduced(both * right), self.reduced(both * left)
+        return out[:-1] if odd else out
+
+    def function(self, name: str, a: Any) -> Any:
+        """A pseudo-random function of a name: a cubic with random roots, which is all that is needed of it."""
+        k, m, n = self._keys.setdefault(name, [float(v) for v in self._fresh(name)])
+        return self.reduced(self.reduced((a + k) * (a + m)) * (a + n))
+
+    def function_of_two(self, name: str, a: Any, b: Any) -> Any:
+        """A pseudo-random function of two numbers."""
+        return self.function(name, self.reduced(self.function(name + " left", a) * (b + self._fresh_key(name))))
+
+    def _fresh_key(self, name: str) -> float:
+        return self._keys.setdefault(name, [float(v) for v in self._fresh(name)])[0]
+
+    def _fresh(self, name: str) -> Any:
+        return self.rng.integers(1, self.p // 4, 3)
+
+
+class LargePrime(SmallPrime):
+    """The integers modulo 2^61 - 1 as Python integers in object arrays: slow, and a chance of 4e-19 to miss a fault."""
+
+    p = 2**61 - 1
+    longest = 2**62
+    dtype = object
+
+    def reduced(self, t: Any) -> Any:
+        """Bring integers between 0 and p - 1."""
+        return t % self.p if t.__class__ is np.ndarray and t.ndim else np.array(int(t) % self.p, dtype=object)
+
+    def same(self, a: Any) -> Any:
+        """They are unique already."""
+        return a
+
+    def random(self, shape: tuple[int, ...]) -> Any:
+        """Any numbers but 0."""
+        return self.reduced(np.array(self.rng.integers(1, self.p, shape), dtype=object))
+
+    def of_floats(self, x: np.ndarray) -> Any:
+        """The number that a float is, exactly: a fraction."""
+        return np.array(_from_float(x, self.p), dtype=object)
+
+    def inverse(self, a: Any) -> Any:
+        """1 / a for each entry."""
+        return np.array(_inverses(a, self.p), dtype=object)
+
+    def function(self, name: str, a: Any) -> Any:
+        """A pseudo-random function of a name."""
+        k, m, n = self._keys.setdefault(name, [int(v) for v in self._fresh(name)])
+        return self.reduced(np.array((a + k) * (a + m) % self.p * (a + n), dtype=object))
+
+    def _fresh(self, name: str) -> Any:
+        return [int(v) for v in self.rng.integers(1, self.p, 3)]
+
+    def _fresh_key(self, name: str) -> Any:
+        return self._keys.setdefault(name, [int(v) for v in self._fresh(name)])[0]
+
+    def einsum(self, text: str, a: Any, b: Any, terms: int) -> Any:
+        """Contract two operands."""
+        return self.reduced(np.einsum(text, a, b))
+
+
+@functools.cache
+def _powers_of_two(p: int) -> np.ndarray:
+    return np.array([pow(2, e, p) for e in range(-1200, 1100)], dtype=float)
+
+
+def _one_float(value: float, p: int) -> int:
+    if not math.isfinite(value):
+        return 7
+    top, bottom = float(value).as_integer_ratio()
+    return top * pow(bottom, -1, p) % p
+
+
+_from_float = np.frompyfunc(_one_float, 2, 1)
+_inverses = np.frompyfunc(lambda value, p: pow(int(value), -1, p) if value else 0, 2, 1)
+
+
+def labels_of(subscripts: str) -> tuple[list[str], str]:
+    """The labels of an einsum text with an explicit result and no dots."""
+    text = subscripts.replace(" ", "")
+    if "..." in text:
+        raise CannotRun("np.einsum with ...")
+    left, arrow, right = text.partition("->")
+    if not arrow:
+        named = left.replace(",", "")
+        right = "".join(sorted(c for c in set(named) if named.count(c) == 1))
+    return left.split(","), right
