@@ -7,7 +7,6 @@ creation, so inputs come first), refer to each other by number, and carry names,
 from __future__ import annotations
 
 import sys
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -15,7 +14,7 @@ import numpy as np
 
 from tinyattn import names as naming
 from tinyattn.autodiff import propagate, seed_for
-from tinyattn.errors import ArgumentTypeError, message
+from tinyattn.errors import ArgumentTypeError
 from tinyattn.ops import Op
 from tinyattn.places import caller_variables
 from tinyattn.tensor import Constant, Tensor
@@ -46,18 +45,12 @@ class Node:
     file, line, function : where it was made, outside the package; line is 0 when that is not known
     """
 
-    __slots__ = (
-        "file", "function", "grad", "gradient_state", "index", "inputs", "kind", "line", "name", "named", "op",
-        "params", "requires_grad", "scope", "value",
-    )  # fmt: skip
-
     index: int
     op: Op | None
     inputs: tuple[int, ...]
     params: dict[str, Any]
     value: np.ndarray
     grad: np.ndarray | None
-    gradient_state: str
     kind: str
     requires_grad: bool
     name: str
@@ -66,6 +59,11 @@ class Node:
     file: str
     line: int
     function: str
+
+    @property
+    def gradient_state(self) -> str:
+        """The gradient in words: "not computed" is not the same as 0."""
+        return "not needed" if not self.requires_grad else "not computed" if self.grad is None else "computed"
 
     @property
     def op_name(self) -> str:
@@ -113,7 +111,9 @@ class Graph:
     [('x', '', ()), ('multiply', 'multiply', (0, 0)), ('loss', 'sum', (1,))]
     """
 
-    def __init__(self, nodes: tuple[Node, ...], outputs: tuple[int, ...], contributions: tuple[Contribution, ...] = ()) -> None:
+    def __init__(
+        self, nodes: tuple[Node, ...], outputs: tuple[int, ...], contributions: tuple[Contribution, ...] = ()
+    ) -> None:
         self.nodes, self.outputs, self.contributions = nodes, outputs, contributions
         self._consumers: dict[int, tuple[tuple[int, int], ...]] | None = None
 
@@ -140,13 +140,13 @@ class Graph:
         """
         outputs = [y] if isinstance(y, Tensor) else list(y) if isinstance(y, (list, tuple)) else []
         if not outputs or not all(isinstance(x, Tensor) for x in outputs):
-            raise ArgumentTypeError(message(f"Graph.of: a tensor or a list of tensors is needed, not {type(y).__name__}."))
+            raise ArgumentTypeError(f"Graph.of: a tensor or a list of tensors is needed, not {type(y).__name__}.")
         tensors = _everything_behind(outputs)
         number = {id(x): i for i, x in enumerate(tensors)}
         seen = variables if variables is not None else caller_variables(sys._getframe(1))
         given = {id(x): name for name, x in (names.items() if isinstance(names, Mapping) else names or ())}
-        titles = _titles(tensors, given, naming.variable_names(dict(seen)))
-        nodes = tuple(_node(i, x, number, titles[i]) for i, x in enumerate(tensors))
+        titles = naming.titles(tensors, given, naming.variable_names(dict(seen)))
+        nodes = tuple(_node(x, number, title) for x, title in zip(tensors, titles, strict=True))
         contributions = _run_backward(outputs, nodes, number) if gradients else ()
         return Graph(nodes, tuple(number[id(x)] for x in outputs), contributions)
 
@@ -187,49 +187,22 @@ def _everything_behind(outputs: Sequence[Tensor]) -> list[Tensor]:
     return sorted(seen, key=lambda x: (x.order if x.inputs else min(x.order, 0), x.order))
 
 
-def _titles(tensors: list[Tensor], given: dict[int, str], variables: dict[int, str]) -> list[tuple[str, bool]]:
-    """A unique name for each tensor, and whether it is the learner's own."""
-    found = [_title(x, given, variables) for x in tensors]
-    total = Counter(name for name, _ in found)
-    used: Counter[str] = Counter()
-    titles = []
-    for name, own in found:
-        title = name
-        while total[name] > 1 and (title == name or title in total):  # somebody's own name may look like a numbered one
-            used[name] += 1
-            title = f"{name}·{used[name]}"
-        titles.append((title, own))
-    return titles
-
-
-def _title(x: Tensor, given: dict[int, str], variables: dict[int, str]) -> tuple[str, bool]:
-    own = given.get(id(x)) or x.given_name or variables.get(id(x))
-    if own:
-        return own, True
-    if type(x) is Constant:
-        value = np.asarray(x.data)
-        return (f"{value[()]:g}" if value.ndim == 0 and value.dtype.kind != "b" else "constant"), False
-    stored = naming.stored_target(x.code, x.lasti)
-    if stored and not (x.op is not None and x.op.hidden):
-        return stored, True
-    return (x.op.name if x.op is not None else "input"), False
-
-
-def _node(index: int, x: Tensor, number: dict[int, int], title: tuple[str, bool]) -> Node:
+def _node(x: Tensor, number: dict[int, int], title: tuple[str, bool]) -> Node:
     node = Node()
-    node.index, node.op, (node.name, node.named) = index, x.op, title
+    node.index, node.op, (node.name, node.named) = number[id(x)], x.op, title
     node.inputs = tuple(number[id(source)] for source in x.inputs)
     node.params = dict(zip(x.op.param_names, x.params, strict=True)) if x.op is not None else {}
     node.value, node.scope, node.requires_grad = x.data, x.scope, x.requires_grad
-    grad = x._grad if isinstance(x._grad, np.ndarray) else None
-    node.grad = grad
-    node.gradient_state = "not needed" if not x.requires_grad else "not computed" if grad is None else "computed"
-    node.kind = "op" if x.op is not None else "parameter" if x.requires_grad else "constant" if type(x) is Constant else "input"
+    node.grad = x._grad if isinstance(x._grad, np.ndarray) else None
+    leaf = "parameter" if x.requires_grad else "constant" if type(x) is Constant else "input"
+    node.kind = "op" if x.op is not None else leaf
     node.file, node.line, node.function = naming.source_place(x) or ("", 0, "")
     return node
 
 
-def _run_backward(outputs: Sequence[Tensor], nodes: tuple[Node, ...], number: dict[int, int]) -> tuple[Contribution, ...]:
+def _run_backward(
+    outputs: Sequence[Tensor], nodes: tuple[Node, ...], number: dict[int, int]
+) -> tuple[Contribution, ...]:
     """Fill in every gradient on the way from the outputs to the leaves, and list the contributions."""
     made: list[Contribution] = []
 
@@ -239,11 +212,10 @@ def _run_backward(outputs: Sequence[Tensor], nodes: tuple[Node, ...], number: di
 
     seeds = [seed_for(y, None if y.size == 1 else np.ones(y.shape), "gradients") for y in outputs]
     propagate(outputs, seeds, observe=watch)
-    totals: dict[int, np.ndarray] = {number[id(y)]: np.asarray(seed) for y, seed in zip(outputs, seeds, strict=True)}
-    for c in made:
-        totals[c.target] = totals[c.target] + c.value if c.target in totals else c.value
     for node in nodes:
-        node.grad = totals.get(node.index)
-        if node.requires_grad:
-            node.gradient_state = "computed" if node.grad is not None else "not computed"
+        node.grad = None
+    arriving = [(number[id(y)], np.asarray(seed)) for y, seed in zip(outputs, seeds, strict=True)]
+    for target, value in [*arriving, *((c.target, c.value) for c in made)]:
+        before = nodes[target].grad
+        nodes[target].grad = value if before is None else before + value
     return tuple(made)

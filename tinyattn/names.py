@@ -7,6 +7,7 @@ Nothing is looked up until somebody wants to read a name.
 
 from __future__ import annotations
 
+import collections
 import functools
 import itertools
 import sys
@@ -79,17 +80,44 @@ def variable_names(variables: dict[str, Any]) -> dict[int, str]:
     return found
 
 
-def known_name(x: Tensor, variables: dict[str, Any] | None = None) -> str:
-    """What a learner would call a tensor: its given name, its variable, what its line stores, or its op."""
-    if x.given_name:
-        return str(x.given_name)
-    here = variables if variables is not None else caller_variables(sys._getframe(1))
-    by_identity = variable_names(here).get(id(x))
-    if by_identity:
-        return by_identity
+def title(x: Tensor, variables: dict[int, str]) -> tuple[str, bool]:
+    """What to call a tensor, and whether that is the learner's own word.
+
+    The order: the name it was given, the variable that holds it, the variable its line stores, its op.
+    """
+    if own := x.given_name or variables.get(id(x)):
+        return str(own), True
     if type(x).__name__ == "Constant":
-        return f"{x.data[()]:.4g}" if x.ndim == 0 else "array"
-    return stored_target(x.code, x.lasti) or ("tensor" if x.op is None else f"{x.op.name}(...)")
+        value = x.data
+        return (f"{value[()]:g}" if value.ndim == 0 and value.dtype.kind != "b" else "constant"), False
+    stored = stored_target(x.code, x.lasti)
+    if stored and not (x.op is not None and x.op.hidden):
+        return stored, True
+    return (x.op.name if x.op is not None else "input"), False
+
+
+def titles(tensors: list[Tensor], given: dict[int, str], variables: dict[int, str]) -> list[tuple[str, bool]]:
+    """A unique title for each tensor of a graph; ``given`` names win, and repeats get a running number."""
+    found = [(given[id(x)], True) if given.get(id(x)) else title(x, variables) for x in tensors]
+    total = collections.Counter(name for name, _ in found)
+    used: collections.Counter[str] = collections.Counter()
+    unique = []
+    for name, own in found:
+        text = name
+        while total[name] > 1 and (text == name or text in total):  # somebody's own name may look like a numbered one
+            used[name] += 1
+            text = f"{name}·{used[name]}"
+        unique.append((text, own))
+    return unique
+
+
+def known_name(x: Tensor, variables: dict[str, Any] | None = None) -> str:
+    """The title of a tensor in an error: among ``variables``, or those of the caller outside the package."""
+    here = variables if variables is not None else caller_variables(sys._getframe(1))
+    name, own = title(x, variable_names(here))
+    if own:
+        return name
+    return f"{name}(...)" if x.op is not None else {"input": "tensor", "constant": "array"}.get(name, name)
 
 
 def describe(x: Tensor) -> str:
