@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from tinyattn.ops.describing import calls
-from tinyattn.ops.helpers import sum_to, times_slope, zero_of
+from tinyattn.ops.helpers import sum_to, times, times_slope, zero_of
 from tinyattn.ops.record import Call, Op, register
 
 # -- pairs of numbers --------------------------------------------------------------------------------------------
@@ -39,8 +39,8 @@ subtract = _pairwise(
 )
 multiply = _pairwise(
     "multiply", operator.mul, "a[...] * b[...]",
-    lambda g, y, a, b: sum_to(g * b, a.shape),
-    lambda g, y, a, b: sum_to(g * a, b.shape),
+    lambda g, y, a, b: sum_to(times(g, b), a.shape),
+    lambda g, y, a, b: sum_to(times(g, a), b.shape),
 )
 divide = _pairwise(
     "divide", operator.truediv, "a[...] / b[...]",
@@ -117,9 +117,9 @@ def _erf(x: Any) -> Any:
     return np.asarray(values, dtype=x.dtype)[()] if plain else values
 
 
-# In the rule of exp, y overflows to infinity from 710 on.
+# In the rule of exp, y overflows to infinity from 710 on; `times` keeps that from a cotangent of 0.
 negative = _each("negative", operator.neg, lambda g, y, x: -g, "-x[...]")
-exp = _each("exp", np.exp, lambda g, y, x: times_slope(g, lambda y: y, y), "exp(x[...])")
+exp = _each("exp", np.exp, lambda g, y, x: times(g, y), "exp(x[...])")
 log = _each("log", np.log, lambda g, y, x: times_slope(g, lambda x: 1 / x, x), "log(x[...])", 0.5, _STEEP)
 sqrt = _each("sqrt", np.sqrt, lambda g, y, x: times_slope(g, lambda y: 1 / (2 * y), y), "sqrt(x[...])", 0.5, _STEEP)
 sin = _each("sin", np.sin, lambda g, y, x: g * np.cos(x), "sin(x[...])")
@@ -143,10 +143,10 @@ def _integer_power_rule(g: Any, y: Any, x: Any, exponent: int) -> Any:
     if exponent == 0:
         return g * 0
     if exponent == 2:
-        gx = g * x
+        gx = times(g, x)
         return gx + gx
     if exponent > 0:
-        return g * (exponent * x ** (exponent - 1))
+        return times(g, exponent * x ** (exponent - 1))
     return times_slope(g, lambda x: exponent / x ** (1 - exponent), x)
 
 

@@ -7,7 +7,9 @@ exact numbers.  They choose among NumPy's spellings in one place, because small 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -86,6 +88,39 @@ def with_axes(g: Any, axes: tuple[int, ...], ndim: int) -> Any:
     return g.reshape(tuple(1 if axis in axes else next(sizes) for axis in range(ndim)))
 
 
+class _Care:
+    """How many backward passes are being run carefully, in all threads: one too many only costs time."""
+
+    __slots__ = ("wanted",)
+
+    def __init__(self) -> None:
+        self.wanted = 0
+
+
+_care, _counting = _Care(), threading.Lock()
+
+
+@contextmanager
+def carefully() -> Iterator[None]:
+    """Let `times` and `times_slope` look for infinite slopes in this block.
+
+    A backward pass on numbers runs without that first, and is repeated carefully only when a gradient came out
+    infinite or nan; recorded rules always run carefully.
+    """
+    with _counting:
+        _care.wanted += 1
+    try:
+        yield
+    finally:
+        with _counting:
+            _care.wanted -= 1
+
+
+def times(g: Any, factor: Any) -> Any:
+    """``g * factor``, where a cotangent of 0 meets a factor that is infinite or nan as 0."""
+    return times_slope(g, _itself, factor) if _care.wanted else g * factor
+
+
 def times_slope(g: Any, slope: Callable[[Any], Any], at: Any) -> Any:
     """``g * slope(at)``, where an entry with cotangent 0 and an infinite or nan slope gives 0.
 
@@ -93,15 +128,16 @@ def times_slope(g: Any, slope: Callable[[Any], Any], at: Any) -> Any:
     taken.  Without the second, d2(w sqrt(x))/dw dx at w = 0 would be lost.  The point is replaced before the
     slope is computed there, so that the gradient of this gradient is clean too.
     """
-    if isinstance(at, _ARRAYS) and at.dtype != object:
-        with np.errstate(all="ignore"):
-            result = g * slope(at)
-        if np.isfinite(result).all():
-            return result
+    if not _care.wanted:
+        return g * slope(at)
     hidden = (g == 0) & _not_finite(slope, at)
     if not np.any(hidden):
         return g * slope(at)
     return np.where(hidden, 0.0, g * slope(np.where(hidden, 1.0, at)))
+
+
+def _itself(factor: Any) -> Any:
+    return factor
 
 
 def _not_finite(slope: Callable[[Any], Any], at: Any) -> Any:
