@@ -178,9 +178,17 @@ def _values_for(lines: Lines, needed: Mapping[Quantity, Any], meanings: Meanings
     return values
 
 
+class _Sizes(dict[int, int]):
+    """Lengths by size class; one that no tensor has here, but a coefficient, is 2."""
+
+    def __missing__(self, cls: int) -> int:
+        self[cls] = 2
+        return 2
+
+
 def _random_values(lines: Lines, quantities: Mapping[Quantity, Any], seed: int) -> Values:
     rng = np.random.default_rng(seed)
-    sizes: dict[int, int] = {}
+    sizes = _Sizes()
     fixed = {cls for quantity in quantities if quantity.kind == "parameter" for cls in quantity.classes}
     values = Values(sizes)
     for quantity in sorted(quantities, key=lambda each: (each.node, each.kind, each.name)):

@@ -72,7 +72,9 @@ def prove_rule(op: Any, inputs: Sequence[Any], params: Mapping[str, Any]) -> Rul
     if mismatch is None:
         return RuleProof(op.name, ALL_SIZES)
     wrong = _against_formula(op, graph, inputs, params)
-    return wrong or _at_this_size(op, inputs, params, f"the terms of the rule for {mismatch} could not be matched")
+    if wrong is not None:
+        return wrong
+    return _at_this_size(op, inputs, params, f"the terms of the rule for {mismatch} could not be matched")
 
 
 def _against_formula(op: Any, graph: CallGraph, inputs: Sequence[Any], params: Mapping[str, Any]) -> RuleProof | None:
@@ -142,7 +144,7 @@ def _at_this_size(op: Any, inputs: Sequence[Any], params: Mapping[str, Any], why
     leaves = list(range(len(inputs)))
     right = sympy_gradients(graph, leaves, method="chain")
     wrong = _compared(op, inputs, params, seed, right, "SymPy")
-    return wrong or RuleProof(op.name, EXPLICIT, why)
+    return wrong if wrong is not None else RuleProof(op.name, EXPLICIT, why)
 
 
 def _compared(
