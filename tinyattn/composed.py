@@ -24,6 +24,7 @@ from tinyattn.errors import (
     ShapeError,
     message,
 )
+from tinyattn.explain import unfit
 from tinyattn.functions import (
     Axis,
     axis_tuple,
@@ -38,7 +39,7 @@ from tinyattn.functions import (
 )
 from tinyattn.ops import elementwise
 from tinyattn.places import ENGINE, find_place, outside_package
-from tinyattn.tensor import Tensor, apply, describe
+from tinyattn.tensor import Tensor, apply
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -92,7 +93,8 @@ def _some(x: TensorLike, axis: Axis, name: str) -> Tensor:
     """A floating-point tensor that has something to average; of nothing there is no mean."""
     tensor = operand(x, name)
     if math.prod(tensor.shape[a] for a in axis_tuple(axis, tensor, name)) == 0:
-        raise ShapeError(message(f"{name}({describe(tensor)}): the average of nothing does not exist.", "An axis has size 0.", "Check that there is at least one row."))
+        hint = "Check that there is at least one row."
+        raise unfit(ShapeError, name, tensor, "the average of nothing does not exist.", "An axis has size 0.", hint)
     return ta._floating(tensor)
 
 
@@ -107,7 +109,8 @@ def var(x: TensorLike, axis: Axis = None, ddof: int = 0, keepdims: bool = False)
     ddof = whole_number(ddof, "var", "ddof")
     count = ta.size_of(x, axis)
     if float(count.data) <= ddof:
-        raise ArgumentError(message(f"var({describe(x)}): {int(count.data)} numbers with ddof={ddof} leave nothing to divide by."))
+        what = f"{int(count.data)} numbers with ddof={ddof} leave nothing to divide by."
+        raise unfit(ArgumentError, "var", x, what)
     distance = x - mean(x, axis, keepdims=True)
     total = ta.sum(distance * distance, axis, keepdims)
     return total / (count - ddof) if ddof else total / count
@@ -264,7 +267,7 @@ def moveaxis(x: TensorLike, source: Any, destination: Any) -> Tensor:
     x = operand(x, "moveaxis")
     froms, tos = axis_tuple(source, x, "moveaxis"), axis_tuple(destination, x, "moveaxis")
     if len(froms) != len(tos):
-        raise ArgumentError(f"moveaxis({describe(x)}): {len(froms)} axes cannot move to {len(tos)} places.")
+        raise unfit(ArgumentError, "moveaxis", x, f"{len(froms)} axes cannot move to {len(tos)} places.")
     order = [axis for axis in range(x.ndim) if axis not in froms]
     for to, axis in sorted(zip(tos, froms, strict=True)):
         order.insert(to, axis)
@@ -297,7 +300,8 @@ def split(x: TensorLike, sections: int | Sequence[int], axis: int = 0) -> list[T
     else:
         parts = whole_number(sections, "split", "sections")
         if parts < 1 or size % parts:
-            raise ShapeError(message(f"split({describe(x)}): axis {along} of size {size} cannot be cut into {parts} equal parts."))
+            what = f"axis {along} of size {size} cannot be cut into {parts} equal parts."
+            raise unfit(ShapeError, "split", x, what)
         edges = [size // parts * i for i in range(1, parts)]
     starts, ends = [0, *edges], [*edges, size]
     before = (slice(None),) * along
@@ -341,7 +345,8 @@ def dot(a: TensorLike, b: TensorLike) -> Tensor:
     if left.ndim == 0 or right.ndim == 0:
         return left * right
     if right.ndim > 2:
-        raise ShapeError(message(f"dot({describe(left)}, {describe(right)}): more than two axes mean different things to different people.", "", "Write matmul or einsum."))
+        why = "More than two axes mean different things to different people."
+        raise unfit(ShapeError, "dot", right, f"it has {right.ndim} axes.", why, "Write matmul or einsum.")
     return left @ right
 
 
@@ -419,8 +424,8 @@ def embedding(table: TensorLike, ids: ArrayLike) -> Tensor:
     """
     rows, numbers = operand(table, "embedding"), whole_array(ids, "embedding", "ids")
     if rows.ndim != 2:
-        raise ShapeError(f"embedding({describe(rows)}): the table must be a matrix, one row for each word.")
-    in_range(numbers, rows.shape[0], "embedding", "id", describe(rows))
+        raise unfit(ShapeError, "embedding", rows, "the table must be a matrix, one row for each word.")
+    in_range(numbers, rows.shape[0], "embedding", "id", rows)
     return rows[numbers]
 
 
@@ -432,7 +437,7 @@ def one_hot(ids: ArrayLike, classes: int) -> Tensor:
             [1., 0., 0.]], shape=(2, 3))
     """
     numbers = whole_array(ids, "one_hot", "ids")
-    in_range(numbers, whole_number(classes, "one_hot", "classes"), "one_hot", "id", f"classes={classes}")
+    in_range(numbers, whole_number(classes, "one_hot", "classes"), "one_hot", "id")
     return operand((np.arange(classes) == numbers[..., None]).astype(float), "one_hot")
 
 

@@ -70,6 +70,13 @@ def failed_call(op: Op, inputs: Sequence[Tensor], params: tuple[Any, ...], error
     return ShapeError(message(f"{call} does not fit." if why else f"{call}: {error}.", why, advice))
 
 
+def unfit(kind: type[Exception], name: str, x: Tensor, what: str, why: str = "", instead: str = "") -> Exception:
+    """An argument that does not fit one operand: ``sum(X: (2, 3)): axis 2 ...``, and where X was made."""
+    place = place_text(x)
+    made = f"{known_name(x)} was made at {place}." if place else ""
+    return kind(message(f"{name}({describe(x)}): {what}", why, f"{instead} {made}".strip()))
+
+
 def _pairs(names: Sequence[str], facts: Sequence[Any]) -> str:
     return ", ".join(f"{name}: {fact}" for name, fact in zip(names, facts, strict=True))
 

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any, SupportsIndex
 import numpy as np
 
 from tinyattn.errors import ArgumentError, ArgumentTypeError, AxisError, IndexRangeError, ShapeError, TinyattnError, message
+from tinyattn.explain import unfit
 from tinyattn.ops import elementwise, fused, indexing, linear, reductions
 from tinyattn.ops import shape as shapes
-from tinyattn.tensor import Tensor, apply, as_array, binary, constant, describe, unary, values_of
+from tinyattn.tensor import Tensor, apply, as_array, binary, constant, unary, values_of
 
 if TYPE_CHECKING:  # numpy.typing costs a tenth of importing NumPy, and only type checkers read it
     from numpy.typing import ArrayLike, DTypeLike
@@ -74,10 +75,10 @@ def one_axis(axis: Any, ndim: int, name: str, x: Tensor | None = None) -> int:
     """One axis as a non-negative number."""
     number = whole_number(axis, name, "axis")
     if not -ndim <= number < ndim:
-        shown = f"({describe(x)})" if x is not None else ""
-        what = "is no axis" if ndim == 0 else "is 1 axis" if ndim == 1 else f"are {ndim} axes"
-        why = f"There {what}" + (f", so axis goes from {-ndim} to {ndim - 1}." if ndim else ".")
-        raise AxisError(message(f"{name}{shown}: axis {number} does not exist.", why))
+        count = "is no axis" if ndim == 0 else "is 1 axis" if ndim == 1 else f"are {ndim} axes"
+        why = f"There {count}" + (f", so axis goes from {-ndim} to {ndim - 1}." if ndim else ".")
+        what = f"axis {number} does not exist."
+        raise AxisError(message(f"{name}: {what}", why)) if x is None else unfit(AxisError, name, x, what, why)
     return number % ndim
 
 
@@ -89,7 +90,7 @@ def axis_tuple(axis: Any, x: Tensor, name: str) -> tuple[int, ...]:
     if isinstance(axis, (tuple, list)):
         found = tuple(one_axis(a, ndim, name, x) for a in axis)
         if len(set(found)) < len(found):
-            raise AxisError(message(f"{name}({describe(x)}): axis={tuple(axis)} names an axis twice.", "Each axis can be reduced once."))
+            raise unfit(AxisError, name, x, f"axis={tuple(axis)} names an axis twice.", "Each axis can be named once.")
         return found
     return (one_axis(axis, ndim, name, x),)
 
@@ -412,7 +413,7 @@ def einsum(subscripts: str, *operands: TensorLike) -> Tensor:
     for labels, tensor in zip(left, tensors, strict=True):
         named = len(labels.replace("...", ""))
         if named > tensor.ndim or ("..." not in labels and named != tensor.ndim):
-            raise ShapeError(f"einsum({subscripts!r}): {labels!r} names {named} axes; {describe(tensor)} has {tensor.ndim}.")
+            raise unfit(ShapeError, "einsum", tensor, f"{labels!r} of {subscripts!r} names {named} axes, not {tensor.ndim}.", "One letter for each axis.")
     return apply(linear.einsum, tensors, (linear.expand_subscripts(subscripts, ranks),))
 
 
@@ -438,10 +439,10 @@ def _full_shape(shape: tuple[int, ...], x: Tensor) -> tuple[int, ...]:
     """Replace the one -1 by what is left over."""
     unknown = shape.count(-1)
     if unknown > 1 or any(size < -1 for size in shape):
-        raise ShapeError(message(f"reshape({describe(x)}) to {shape}:", "At most one size may be -1, the others must not be negative."))
+        raise unfit(ShapeError, "reshape", x, f"{shape} is no shape.", "At most one size may be -1, the others must not be negative.")
     known = math.prod(size for size in shape if size != -1)
     if unknown and (known == 0 or x.size % known):
-        raise ShapeError(message(f"reshape({describe(x)}) to {shape}:", f"{x.size} numbers cannot be parted into rows of {known}."))
+        raise unfit(ShapeError, "reshape", x, f"{shape} does not fit.", f"{x.size} numbers cannot be parted into rows of {known}.")
     return tuple(x.size // known if size == -1 else size for size in shape)
 
 
@@ -458,7 +459,7 @@ def transpose(x: TensorLike, *axes: Any) -> Tensor:
         return apply(shapes.transpose, (tensor,), (tuple(reversed(range(tensor.ndim))),))
     order = axis_tuple(tuple(given), tensor, "transpose")
     if len(order) != tensor.ndim:
-        raise AxisError(f"transpose({describe(tensor)}): axes={tuple(given)} must name each of the {tensor.ndim} axes once.")
+        raise unfit(AxisError, "transpose", tensor, f"axes={tuple(given)} must name each of the {tensor.ndim} axes once.")
     return apply(shapes.transpose, (tensor,), (order,))
 
 
@@ -470,7 +471,8 @@ def matrix_transpose(x: TensorLike) -> Tensor:
     """
     tensor = operand(x, "matrix_transpose")
     if tensor.ndim < 2:
-        raise AxisError(message(f"matrix_transpose({describe(tensor)}): a matrix has two axes.", "", "For a row of a vector write x[None, :], for a column x[:, None]."))
+        hint = "For a row of a vector write x[None, :], for a column x[:, None]."
+        raise unfit(AxisError, "matrix_transpose", tensor, "a matrix has two axes.", "", hint)
     ndim = tensor.ndim
     order = (1, 0) if ndim == 2 else (*range(ndim - 2), ndim - 1, ndim - 2)
     return apply(shapes.transpose, (tensor,), (order,))
@@ -487,7 +489,7 @@ def expand_dims(x: TensorLike, axis: Axis) -> Tensor:
     ndim = tensor.ndim + len(wanted)
     found = tuple(sorted(one_axis(a, ndim, "expand_dims") for a in wanted))
     if len(set(found)) < len(found):
-        raise AxisError(f"expand_dims({describe(tensor)}): axis={axis} names a place twice.")
+        raise unfit(AxisError, "expand_dims", tensor, f"axis={axis} names a place twice.")
     return apply(shapes.expand_dims, (tensor,), (found,))
 
 
@@ -504,7 +506,7 @@ def squeeze(x: TensorLike, axis: Axis = None) -> Tensor:
         found = axis_tuple(axis, tensor, "squeeze")
         for a in found:
             if tensor.shape[a] != 1:
-                raise ShapeError(message(f"squeeze({describe(tensor)}): axis {a} has size {tensor.shape[a]}.", "Only an axis of size 1 can be dropped."))
+                raise unfit(ShapeError, "squeeze", tensor, f"axis {a} has size {tensor.shape[a]}.", "Only an axis of size 1 can be dropped.")
     return apply(shapes.squeeze, (tensor,), (found,))
 
 
@@ -559,9 +561,10 @@ def pad(x: TensorLike, pad_width: Any, value: float = 0.0) -> Tensor:
     try:
         pairs = np.broadcast_to(np.asarray(pad_width), (tensor.ndim, 2))
     except ValueError:
-        raise ArgumentError(message(f"pad({describe(tensor)}): pad_width={pad_width!r} does not fit.", f"Give a (before, after) pair for each of the {tensor.ndim} axes.")) from None
+        why = f"Give a (before, after) pair for each of the {tensor.ndim} axes."
+        raise unfit(ArgumentError, "pad", tensor, f"pad_width={pad_width!r} does not fit.", why) from None
     if pairs.dtype.kind not in "iu" or (pairs < 0).any():
-        raise ArgumentError(f"pad({describe(tensor)}): widths must be whole numbers from 0, got {pad_width!r}.")
+        raise unfit(ArgumentError, "pad", tensor, f"widths must be whole numbers from 0, got {pad_width!r}.")
     widths = tuple((int(before), int(after)) for before, after in pairs)
     return apply(shapes.pad, (tensor,), (widths, one_number(value, "pad", "value")))
 
@@ -608,10 +611,12 @@ def take_along_axis(x: TensorLike, indices: ArrayLike, axis: int = -1) -> Tensor
     along = one_axis(axis, tensor.ndim, "take_along_axis", tensor)
     array = whole_array(indices, "take_along_axis", "indices")
     if array.ndim != tensor.ndim:
-        raise ShapeError(message(f"take_along_axis({describe(tensor)}): indices have {array.ndim} axes.", "They need as many as x has.", "Write np.expand_dims(indices, axis)."))
+        hint = "Write np.expand_dims(indices, axis)."
+        raise unfit(ShapeError, "take_along_axis", tensor, f"indices have {array.ndim} axes.", "They need as many as x has.", hint)
     full = tuple(size if a == along else tensor.shape[a] for a, size in enumerate(array.shape))
     if any(size not in (1, wide) for size, wide in zip(array.shape, full, strict=True)):
-        raise ShapeError(f"take_along_axis({describe(tensor)}): indices of shape {array.shape} differ from x in an axis other than {along}.")
+        what = f"indices of shape {array.shape} differ from x in an axis other than {along}."
+        raise unfit(ShapeError, "take_along_axis", tensor, what)
     return apply(indexing.take_along_axis, (tensor,), (np.broadcast_to(array, full), along))
 
 
@@ -625,13 +630,14 @@ def whole_array(value: Any, name: str, what: str) -> np.ndarray:
     return array
 
 
-def in_range(array: np.ndarray, size: int, name: str, what: str, x: str) -> None:
+def in_range(array: np.ndarray, size: int, name: str, what: str, x: Tensor | None = None) -> None:
     """Refuse a number outside 0 .. size - 1, and say which and where."""
     outside = (array < 0) | (array >= size)
     if outside.any():
         at = np.unravel_index(int(np.argmax(outside)), array.shape)
         place = f" at position {', '.join(map(str, at))}" if at else ""
-        raise IndexRangeError(message(f"{name}({x}): {what} {int(array[at])}{place} is outside 0 to {size - 1}.", f"There are {size}."))
+        found, why = f"{what} {int(array[at])}{place} is outside 0 to {size - 1}.", f"There are {size}, counted from 0."
+        raise IndexRangeError(message(f"{name}: {found}", why)) if x is None else unfit(IndexRangeError, name, x, found, why)
 
 
 # -- fused ops ---------------------------------------------------------------------------------------------------
@@ -667,7 +673,8 @@ def _mask_for(keep: Any, shape: tuple[int, ...], name: str, x: Tensor) -> np.nda
     try:
         return np.broadcast_to(mask, shape)
     except ValueError:
-        raise ShapeError(message(f"{name}({describe(x)}): keep has shape {mask.shape}, which does not broadcast to {shape}.", "It needs one True or False for each score.")) from None
+        what = f"keep has shape {mask.shape}, which does not broadcast to {shape}."
+        raise unfit(ShapeError, name, x, what, "It needs one True or False for each score.") from None
 
 
 def _floating(x: Tensor) -> Tensor:
@@ -693,13 +700,9 @@ def layer_norm(x: TensorLike, gain: TensorLike, bias: TensorLike, eps: float = 1
     rows, scale, shift = (operand(part, "layer_norm") for part in (x, gain, bias))
     width = rows.shape[-1:]
     if not width or scale.shape != width or shift.shape != width:
-        raise ShapeError(
-            message(
-                f"layer_norm({describe(rows)}, gain: {scale.shape}, bias: {shift.shape}) does not fit.",
-                "Gain and bias need one number for each entry of a row." if width else "x needs at least one axis.",
-                f"Give both the shape {width}." if width else "",
-            )
-        )
+        what = f"gain {scale.shape} and bias {shift.shape} do not fit."
+        why = "They need one number for each entry of a row." if width else "x needs at least one axis."
+        raise unfit(ShapeError, "layer_norm", rows, what, why, f"Give both the shape {width}." if width else "")
     return apply(fused.layer_norm, tuple(_floating(t) for t in (rows, scale, shift)), (one_number(eps, "layer_norm", "eps"),))
 
 
@@ -733,13 +736,9 @@ def cross_entropy(
     """
     scores, right = operand(x, "cross_entropy"), whole_array(targets, "cross_entropy", "targets")
     if scores.ndim < 1 or right.shape != scores.shape[:-1] or scores.shape[-1] == 0:
-        raise ShapeError(
-            message(
-                f"cross_entropy({describe(scores)}, targets: {right.shape}) does not fit.",
-                "The last axis of x is the classes; there is one target for each row before it.",
-                f"Give targets of shape {scores.shape[:-1]}.",
-            )
-        )
+        why = "The last axis of x is the classes; there is one target for each row before it."
+        hint = f"Give targets of shape {scores.shape[:-1]}."
+        raise unfit(ShapeError, "cross_entropy", scores, f"targets of shape {right.shape} do not fit.", why, hint)
     if reduction not in ("mean", "sum", "none"):
         raise ArgumentError(f"cross_entropy: reduction={reduction!r} must be 'mean', 'sum' or 'none'.")
     smoothing = one_number(label_smoothing, "cross_entropy", "label_smoothing")
@@ -747,7 +746,7 @@ def cross_entropy(
     if not 0 <= smoothing <= 1:
         raise ArgumentError(f"cross_entropy: label_smoothing={label_smoothing} must lie between 0 and 1.")
     counted = right if ignored is None else np.where(right == ignored, 0, right)
-    in_range(counted, scores.shape[-1], "cross_entropy", "target", describe(scores))
+    in_range(counted, scores.shape[-1], "cross_entropy", "target", scores)
     return apply(fused.cross_entropy, (_floating(scores),), (right, ignored, smoothing, reduction))
 
 
