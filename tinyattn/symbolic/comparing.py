@@ -109,14 +109,14 @@ class Report:
                 f"worst: {pair.leaf}{list(pair.entry)}: {pair.first} {first!r}, {pair.second} {second!r}, "
                 f"{_ulps(first, second)} units in the last place apart"
             )
-            lines.append("; ".join(f"{' and '.join(camp)} {'agrees' if len(camp) == 1 else 'agree'}" for camp in self._told()))
+            lines.append("; ".join(_said(camp) for camp in self.camps()))
         if self.blame:
             lines.append(self.blame)
         return "\n".join(lines)
 
-    def _told(self) -> list[list[str]]:
-        camps = self.camps()
-        return [[*camp[:-1], f"{camp[-1]}"] if len(camp) > 1 else [f"{camp[0]} alone"] for camp in camps]
+
+def _said(camp: list[str]) -> str:
+    return f"{', '.join(camp[:-1])} and {camp[-1]} agree" if len(camp) > 1 else f"{camp[0]} stands alone"
 
 
 def _ulps(first: float, second: float) -> str:
@@ -146,12 +146,17 @@ def compare(result: Any, wrt: Sequence[Any] | Any, *, methods: Sequence[str] = M
     if unknown or not methods:
         raise ArgumentError(f"compare: {unknown or 'no method'} is not known; choose from {', '.join(METHODS)}.")
     graph, tensors = graph_of(result, wrt, gradients=True)
-    derivation = Derivation(graph, list(tensors))
-    return compare_graph(graph, list(tensors), methods, derivation.lines)
+    try:
+        lines, reason = Derivation(graph, list(tensors)).lines, ""
+    except GraphError as problem:
+        lines, reason = None, str(problem).splitlines()[0]
+    return compare_graph(graph, list(tensors), methods, lines, reason)
 
 
-def compare_graph(graph: Any, leaves: Sequence[int], methods: Sequence[str], lines: Lines | None) -> Report:
-    """Compare on a recorded graph with gradients; `lines` None where no formula exists."""
+def compare_graph(
+    graph: Any, leaves: Sequence[int], methods: Sequence[str], lines: Lines | None, reason: str = ""
+) -> Report:
+    """Compare on a recorded graph with gradients; `lines` None where no formula exists, for the given reason."""
     bounds, formula = by_formula(lines) if lines is not None else (None, None)
     ways = {
         "autograd": lambda: by_autograd(graph, leaves, bounds),
@@ -170,7 +175,7 @@ def compare_graph(graph: Any, leaves: Sequence[int], methods: Sequence[str], lin
             unavailable[way] = str(reason).splitlines()[0]
             continue
         if result is None:
-            unavailable[way] = "no formula for this graph"
+            unavailable[way] = reason
         else:
             found[way] = {names[leaf]: value for leaf, value in result.items()}
     report = Report([names[leaf] for leaf in leaves], found, unavailable)
