@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from tinyattn.ops.describing import calls, entry, letters
-from tinyattn.ops.helpers import matrix_product, number_like, plain, sum_to, sums_along, swap
+from tinyattn.ops.helpers import matrix_product, number_like, sum_to, sums_along, swap, where_asked
 from tinyattn.ops.record import Call, Op, register
 from tinyattn.ops.reductions import size_of
 
@@ -59,24 +59,9 @@ def _softmax_rule(g: Any, y: Any, x: Any, axis: int, keep: Any) -> Any:
     """The gradient y (g - sum(g y)): every output depends on every input, so the sum couples the whole row."""
     if keep is not None:
         g = np.where(keep, g, 0.0)  # what was hidden is not read going back either
-    gy = g * y
-    result = gy - y * sums_along(gy, axis)
-    if result.__class__ is np.ndarray:
-        entries = result.ravel()
-        if result.dtype == object or math.isfinite(entries.dot(entries)):  # a third of the time of isfinite(...).all()
-            return result
     y = where_asked(y, g, axis)
     gy = g * y
     return gy - y * sums_along(gy, axis)
-
-
-def where_asked(y: Any, g: Any, axis: int) -> Any:
-    """``y``, but 0 in rows that hold a nan and whose cotangent is 0: nobody asked about them."""
-    numbers = plain(y)
-    if numbers.dtype == object or math.isfinite(numbers.sum()):
-        return y
-    finite = np.isfinite(numbers).all(axis=axis, keepdims=True)
-    return np.where(finite | (plain(g) != 0).any(axis=axis, keepdims=True), y, 0.0)
 
 
 def _row(call: Call) -> tuple[str, str, str]:
@@ -144,7 +129,7 @@ def _layer_norm(x: Any, gain: Any, bias: Any, eps: float) -> tuple[Any, Any]:
 
 def _layer_norm_rule(g: Any, y: Any, saved: Any, x: Any, gain: Any, bias: Any, eps: float) -> Any:
     """The mean and the spread depend on every entry of the row: two corrections to the plain slope."""
-    z, r = saved
+    z, r = (where_asked(part, g, -1) for part in saved)
     n, leading = x.shape[-1], tuple(range(x.ndim - 1))
     gz = g * gain
     inner = gz - np.add.reduce(gz, -1, keepdims=True) / n - z * (np.add.reduce(gz * z, -1, keepdims=True) / n)

@@ -88,7 +88,7 @@ def with_axes(g: Any, axes: tuple[int, ...], ndim: int) -> Any:
     return g.reshape(tuple(1 if axis in axes else next(sizes) for axis in range(ndim)))
 
 
-class _Care:
+class Care:
     """How many backward passes are being run carefully, in all threads: one too many only costs time."""
 
     __slots__ = ("wanted",)
@@ -97,28 +97,28 @@ class _Care:
         self.wanted = 0
 
 
-_care, _counting = _Care(), threading.Lock()
+care, _counting = Care(), threading.Lock()
 
 
 @contextmanager
 def carefully() -> Iterator[None]:
-    """Let `times` and `times_slope` look for infinite slopes in this block.
+    """Let `times`, `times_slope` and `where_asked` look for what is not finite in this block.
 
     A backward pass on numbers runs without that first, and is repeated carefully only when a gradient came out
     infinite or nan; recorded rules always run carefully.
     """
     with _counting:
-        _care.wanted += 1
+        care.wanted += 1
     try:
         yield
     finally:
         with _counting:
-            _care.wanted -= 1
+            care.wanted -= 1
 
 
 def times(g: Any, factor: Any) -> Any:
     """``g * factor``, where a cotangent of 0 meets a factor that is infinite or nan as 0."""
-    return times_slope(g, _itself, factor) if _care.wanted else g * factor
+    return times_slope(g, _itself, factor) if care.wanted else g * factor
 
 
 def times_slope(g: Any, slope: Callable[[Any], Any], at: Any) -> Any:
@@ -128,12 +128,21 @@ def times_slope(g: Any, slope: Callable[[Any], Any], at: Any) -> Any:
     taken.  Without the second, d2(w sqrt(x))/dw dx at w = 0 would be lost.  The point is replaced before the
     slope is computed there, so that the gradient of this gradient is clean too.
     """
-    if not _care.wanted:
+    if not care.wanted:
         return g * slope(at)
     hidden = (g == 0) & _not_finite(slope, at)
     if not np.any(hidden):
         return g * slope(at)
     return np.where(hidden, 0.0, g * slope(np.where(hidden, 1.0, at)))
+
+
+def where_asked(y: Any, g: Any, axis: int) -> Any:
+    """``y``, but 0 in rows that hold a nan and whose cotangent is 0: nobody asked about them."""
+    numbers = plain(y)
+    if not care.wanted or numbers.dtype == object:
+        return y
+    finite = np.isfinite(numbers).all(axis=axis, keepdims=True)
+    return np.where(finite | (plain(g) != 0).any(axis=axis, keepdims=True), y, 0.0)
 
 
 def _itself(factor: Any) -> Any:
