@@ -73,6 +73,8 @@ def compare(graph: Graph, leaf: int, most: int = MOST_ENTRIES) -> Comparison:
     behind = _behind(graph, leaf)
     known = [np.asarray(node.value, np.float64) if node.dtype.kind == "f" else node.value for node in graph.nodes]
     numeric = np.full(start.shape, np.nan)
+    if not np.isfinite(start).all():
+        return Comparison(numeric, 0, start.size, 0.0, False)
     for place in order:
         at = np.unravel_index(int(place), start.shape)
         step = STEP * max(1.0, abs(float(start[at])))

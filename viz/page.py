@@ -11,7 +11,7 @@ import json
 import os
 import re
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -124,12 +124,19 @@ def inert_json(data: Any) -> str:
     r"""JSON for a script element: nothing in it can end the element or begin markup.
 
     >>> inert_json({"name": "</script>&"})
-    '{"name":"\\u003c/script\\u003e\\u0026"}'
+    '{"name":"\\u003c/script>&"}'
     """
     text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    for sign in "<>&\u2028\u2029":
-        text = text.replace(sign, f"\\u{ord(sign):04x}")
-    return text
+    return text.replace("<", "\\u003c")
+
+
+def filled(template: str, parts: Mapping[str, str]) -> str:
+    """A template with its parts, named %LIKE_THIS%, in their places; what a part holds is not looked at again.
+
+    >>> filled("<b>%A%</b>%B%", {"A": "%B%", "B": "x"})
+    '<b>%B%</b>x'
+    """
+    return re.sub(r"%([A-Z_]+)%", lambda found: parts[found[1]], template)
 
 
 def asset(name: str) -> str:
@@ -144,8 +151,9 @@ def variables() -> str:
     names += [f"s{step}" for step in range(colours.STEPS + 1)]
     classes = "".join(f".{name}{{background:var(--{name});color:var(--i{name})}}" for name in names)
     return (
-        f":root{{{light}}}\n@media(prefers-color-scheme:dark){{:root{{{dark}}}}}\n"
-        f":root[data-theme=light]{{color-scheme:light;{light}}}\n:root[data-theme=dark]{{color-scheme:dark;{dark}}}\n{classes}\n"
+        f":root{{{light}}}\n@media(prefers-color-scheme:dark){{:root:not([data-theme=light]){{{dark}}}}}\n"
+        f":root[data-theme=dark]{{{dark}}}\n{classes}\n"
+        ":root[data-theme=light]{color-scheme:light}\n:root[data-theme=dark]{color-scheme:dark}\n"
     )
 
 

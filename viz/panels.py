@@ -35,7 +35,7 @@ class Panels:
     tables : list
         ``{"s": shape, "r": rows of numbers, ...}``, referred to by number.
     formulas : list
-        ``{"m": MathML, "mi": MathML in index form, "t": text, ...}``, referred to by number.
+        ``{"m": MathML, "mi": MathML in index form}`` or ``{"t": text}``, referred to by number.
     steps : list of dict
     """
 
@@ -58,8 +58,7 @@ class Panels:
     def _formula(self, formula: Formula) -> list[int]:
         if not formula.index:
             return []
-        data = {"t": formula.matrix, "ti": formula.index, "m": formula.matrix_math, "mi": formula.index_math}
-        return [self._once(self.formulas, {key: x for key, x in data.items() if x})]
+        return [self._once(self.formulas, {"m": formula.matrix_math, "mi": formula.index_math})]
 
     def _once(self, shelf: list[dict[str, Any]], data: dict[str, Any]) -> int:
         key = json.dumps([id(shelf), data])

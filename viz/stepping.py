@@ -12,7 +12,7 @@ from viz.labels import visible
 from viz.page import Page
 from viz.page_words import PAGE_WORDS
 from viz.panels import Panels
-from viz.trace import Trace
+from viz.trace import Step, Trace
 from viz.view import View, view_of
 from viz.words import Words
 
@@ -110,6 +110,10 @@ def _graph(y: Any, names: Mapping[str, Tensor] | None) -> Graph:
 _GAP = "<div><i>⋮</i></div>"
 
 
+MOST_LINES = 300
+"""Lines of the listing in the page; all of it is in the page's text."""
+
+
 class _Replay:
     """The parts of one page."""
 
@@ -131,27 +135,32 @@ class _Replay:
         heading = PAGE_WORDS[self.words.lang]["steps"]
         return "\n".join([visible(self.title), "", text.listing(self.graph, self.words), heading, *lines]) + "\n"
 
+    def _listing(self) -> str:
+        lines = text.listing(self.graph, self.words).split("\n")
+        if len(lines) > MOST_LINES:
+            lines[MOST_LINES:] = [self.words("more", count=len(lines) - MOST_LINES)]
+        return "\n".join(lines)
+
     # The page -----------------------------------------------------------------------------------------
 
     def html(self) -> str:
-        pictures, levels = self._levels()
-        body = page.asset("stepper.html")
+        used = {at for step in self.trace.steps for at in (step.node, step.target)}
+        pictures, levels = self._levels(used)
         parts = {
             "TITLE": html.escape(visible(self.title)),
             "PICTURES": pictures,
             "CODE": self._code(),
             "STEPS": self._steps(),
-            "LISTING": html.escape(text.listing(self.graph, self.words)),
+            "FORMULAS": self._formulas(),
+            "LISTING": html.escape(self._listing()),
             "LEVELS": _level_options(len(levels)),
             "COUNT": str(len(self.sentences)),
         }
-        for key, value in parts.items():
-            body = body.replace(f"%{key}%", value, 1) if key != "TITLE" else body.replace("%TITLE%", value)
+        body = page.filled(page.asset("stepper.html"), parts)
         data = {
             "words": PAGE_WORDS,
-            "nodes": [{"l": code_panel.place_of(self.graph, node.index, self.code)} for node in self.graph.nodes],
+            "nodes": {str(at): place for at in used if (place := code_panel.place_of(self.graph, at, self.code))},
             "tables": self.panels.tables,
-            "formulas": self.panels.formulas,
             "steps": self.panels.steps,
             "levels": levels,
         }
@@ -164,7 +173,7 @@ class _Replay:
             script=page.asset("stepper.js"),
         )
 
-    def _levels(self) -> tuple[str, list[dict[str, Any]]]:
+    def _levels(self, used: set[int]) -> tuple[str, list[dict[str, Any]]]:
         """The picture unfolded, then folded to each depth; and where nodes and operands are in each."""
         deepest = max((len(box.scope) for box in self.view.boxes), default=0)
         views = [self.view]
@@ -176,7 +185,7 @@ class _Replay:
             if not drawn.startswith("<svg"):
                 return drawn, []
             pictures.append(drawn if at == 0 else drawn.replace("<svg", '<svg hidden style="display:none"', 1))
-            levels.append(_places(view, Trace(view).home, self.graph))
+            levels.append(_places(view, self.trace.steps, used))
         return "\n".join(pictures), levels
 
     def _picture(self, view: View, prefix: str) -> str:
@@ -207,6 +216,17 @@ class _Replay:
             blocks.append(f"<small>{html.escape(panel['file'])}</small>\n" + "\n".join(lines))
         return "\n".join(blocks)
 
+    def _formulas(self) -> str:
+        """One element each: MathML in both notations, or the words of a definition."""
+        shelf = []
+        for formula in self.panels.formulas:
+            if "t" in formula:
+                shelf.append(f"<code>{html.escape(formula['t'])}</code>")
+            else:
+                both = [formula["m"] and f"<math>{formula['m']}</math>", f"<math>{formula['mi']}</math>"]
+                shelf.append(f"<div>{''.join(both)}</div>")
+        return "\n".join(shelf)
+
     def _steps(self) -> str:
         return "\n".join(
             f'<li><span lang="en">{html.escape(english)}</span><span lang="zh">{html.escape(chinese)}</span></li>'
@@ -214,21 +234,22 @@ class _Replay:
         )
 
 
-def _places(view: View, home: dict[int, str], graph: Graph) -> dict[str, Any]:
-    """Per node its box, per operand its arrow, per box the arrows that come in."""
-    arrows = {(arrow.source, arrow.target): arrow.key for arrow in view.arrows}
+def _places(view: View, steps: Sequence[Step], used: set[int]) -> dict[str, Any]:
+    """Per node its box, per contribution its arrow, per box the arrows that come in."""
+    home = Trace.homes(view)
+    arrows = {(arrow.source, arrow.target): arrow.key for arrow in view.arrows if arrow.slot is None}
     slots = {arrow.key for arrow in view.arrows if arrow.slot is not None}
     edges: dict[str, str] = {}
-    for node in graph.nodes:
-        for slot, source in enumerate(node.inputs):
-            exact = f"e{node.index}-{slot}"
-            key = exact if exact in slots else arrows.get((home.get(source, ""), home.get(node.index, "")))
+    for step in steps:
+        if step.kind == "pull":
+            exact = f"e{step.node}-{step.slot}"
+            key = exact if exact in slots else arrows.get((home[step.target], home[step.node]))
             if key:
-                edges[f"{node.index}-{slot}"] = key
+                edges[f"{step.node}-{step.slot}"] = key
     into: dict[str, list[str]] = {}
     for arrow in view.arrows:
         into.setdefault(arrow.target, []).append(arrow.key)
-    return {"box": {str(index): key for index, key in home.items()}, "edge": edges, "into": into}
+    return {"box": {str(index): home[index] for index in sorted(used)}, "edge": edges, "into": into}
 
 
 def _level_options(count: int) -> str:

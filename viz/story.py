@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -81,6 +82,12 @@ def _forward(trace: Trace, node: Node) -> Both:
 def _checked(name: str, comparison: Comparison | None) -> Both:
     assert comparison is not None
     off, part = number(comparison.largest, 2), comparison.moved < comparison.size
+    within = f"1e{max(-9, math.ceil(math.log10(comparison.largest or 1e-9)))}"  # digits beyond that are noise
+    if not comparison.moved and comparison.size:
+        return (
+            f"{name} holds a nan or an infinity, so there is nothing to compare.",
+            f"{name} 中有 nan 或无穷大，无法比较。",
+        )
     if not comparison.agrees:
         return (
             f"Check of {name}: the numeric derivative DIFFERS by up to {off}. Near a kink that can be; "
@@ -91,8 +98,8 @@ def _checked(name: str, comparison: Comparison | None) -> Both:
     some_zh = f"（{comparison.size} 个分量中试了 {comparison.moved} 个）" if part else ""
     return (
         f"Check of {name}: moving each entry a little gives the same derivative; "
-        f"the largest difference is {off}{some}.",
-        f"检查 {name}：把每个分量移动一点，得到同样的导数；最大相差 {off}{some_zh}。",
+        f"no difference is above {within}{some}.",
+        f"检查 {name}：把每个分量移动一点，得到同样的导数；相差不超过 {within}{some_zh}。",
     )
 
 
@@ -100,29 +107,31 @@ def _checked(name: str, comparison: Comparison | None) -> Both:
 
 
 def question(trace: Trace, step: Step) -> dict[str, Any] | None:
-    """What a learner can predict before a step is shown: a shape, or a sign; None where nothing is to be guessed."""
+    """What a learner can predict before a step is shown; None where nothing is to be guessed.
+
+    Returns
+    -------
+    dict
+        ``{"q": "shape", "o": shapes to choose from, "a": the right one}``, or
+        ``{"q": "sign", "at": an entry, "a": 0, 1 or 2 for positive, negative, zero}``.
+    """
     node, target = trace.graph.nodes[step.node], trace.graph.nodes[step.target]
     if step.kind == "forward" and node.op is not None and trace.box[trace.home[node.index]].kind == "op":
-        operands = [trace.graph.nodes[source] for source in node.inputs]
-        answer, options = _shape(node), _shapes(node, operands)
+        options = _shapes(node, [trace.graph.nodes[source] for source in node.inputs])
         if len(options) > 1:
-            name = visible(node.name)
-            ask = (f"Which shape will {name} have?", f"{name} 的形状会是什么？")
-            return {"ask": ask, "options": [(o, o) for o in options], "answer": options.index(answer)}
+            return {"q": "shape", "at": visible(node.name), "o": options, "a": options.index(_shape(node))}
     if step.kind == "pull" and step.value is not None and step.value.size:
         return _sign_question(step.value, visible(target.name))
     return None
 
 
 def _sign_question(value: Any, name: str) -> dict[str, Any]:
+    """The sign of the largest entry."""
     flat = np.nan_to_num(np.abs(value.ravel().astype(float)))
     place = int(np.argmax(flat))
     x = float(value.ravel()[place])
     at = ",".join(str(int(i)) for i in np.unravel_index(place, value.shape))
-    spot = f"{name}[{at}]" if at else name
-    signs = [("positive", "正"), ("negative", "负"), ("zero", "零")]
-    ask = (f"Which sign will the contribution to {spot} have?", f"传给 {spot} 的贡献是什么符号？")
-    return {"ask": ask, "options": signs, "answer": 0 if x > 0 else 1 if x < 0 else 2}
+    return {"q": "sign", "at": f"{name}[{at}]" if at else name, "a": 0 if x > 0 else 1 if x < 0 else 2}
 
 
 def _shapes(node: Node, operands: list[Node]) -> list[str]:

@@ -66,10 +66,7 @@ class Trace:
     def __init__(self, view: View) -> None:
         self.view, self.graph = view, view.graph
         self.shown = _passed_over(self.graph)
-        self.home = {index: box.key for box in view.boxes for index in box.members}
-        for index, stand_in in enumerate(self.shown):
-            if index not in self.home and stand_in in self.home:
-                self.home[index] = self.home[stand_in]
+        self.home = self.homes(view)
         self.box = {box.key: box for box in view.boxes}
         crossing = [(c, self.shown[c.target]) for c in self.graph.contributions if self._crosses(c)]
         self.arriving: dict[int, list[Contribution]] = {}
@@ -77,6 +74,15 @@ class Trace:
             self.arriving.setdefault(target, []).append(contribution)
         self.seeded = [i for i in dict.fromkeys(self.graph.outputs) if self.graph.nodes[i].grad is not None]
         self.steps = (*self._forward(), *self._backward(crossing), *self._checks())
+
+    @staticmethod
+    def homes(view: View) -> dict[int, str]:
+        """The box of each node of a view, also of the nodes that are passed over."""
+        home = {index: box.key for box in view.boxes for index in box.members}
+        for index, stand_in in enumerate(_passed_over(view.graph)):
+            if index not in home and stand_in in home:
+                home[index] = home[stand_in]
+        return home
 
     def _crosses(self, c: Contribution) -> bool:
         ends = self.home.get(c.node), self.home.get(c.target)

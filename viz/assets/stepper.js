@@ -2,8 +2,9 @@
 (() => {
   const $ = id => document.getElementById(id);
   const data = JSON.parse($("data").textContent);
-  const { steps, tables, formulas, nodes, levels, words } = data;
+  const { steps, tables, nodes, levels, words } = data;
   const root = document.documentElement;
+  const formulas = [...$("formulas").content.children];
   const lists = [...$("steps").children];
   const svgs = [...document.querySelectorAll("#picture svg")];
   steps.forEach((step, i) => { step.say = [...lists[i].children].map(text => text.textContent); });
@@ -54,7 +55,7 @@
     const say = $("say");
     say.replaceChildren();
     make("b", word("phase " + step.k), say);
-    say.append(asked ? both(step.ask.ask) : both(step.say));
+    say.append(asked ? question_of(step.ask) : both(step.say));
     say.classList.toggle("bad", Boolean(step.bad));
     question(step, asked);
     for (const id of ["formula", "tables", "worked"]) $(id).replaceChildren();
@@ -65,19 +66,19 @@
     picture(step);
     lists.forEach((item, i) => i === chosen() ? item.setAttribute("aria-current", "step") : item.removeAttribute("aria-current"));
   }
+  const question_of = ask => word("ask " + ask.q).replace("{n}", () => ask.at);
   function question(step, asked) {
     const place = $("question");
     place.hidden = !asked;
     place.replaceChildren();
     if (!asked) return;
-    make("div", both(step.ask.ask), place);
-    const answer = step.ask.options[step.ask.answer], number = chosen();
+    make("div", question_of(step.ask), place);
+    const options = step.ask.o || ["positive", "negative", "zero"].map(word), answer = options[step.ask.a], number = chosen();
     const reveal = text => { state.revealed.add(number); show(); $("verdict").textContent = text; };
-    step.ask.options.forEach((option, i) => {
-      make("button", both(option), place).onclick = () =>
-        reveal(i === step.ask.answer ? word("right") : `${word("wrong")} ${both(answer)}`);
+    options.forEach((option, i) => {
+      make("button", option, place).onclick = () => reveal(i === step.ask.a ? word("right") : `${word("wrong")} ${answer}`);
     });
-    make("button", word("reveal"), place).onclick = () => reveal(both(answer));
+    make("button", word("reveal"), place).onclick = () => reveal(answer);
   }
   function panel(parts) {
     for (const [sign, key, name, number] of parts) {
@@ -125,11 +126,9 @@
   function formula(numbers) {
     for (const number of numbers) {
       const found = formulas[number], line = make("div", undefined, $("formula"));
-      const index = state.notation === "index" || !found.m;
-      const markup = index ? found.mi : found.m;
-      if (markup) line.innerHTML = `<math>${markup}</math>`; // the names in it are plain words: see formulas.py
-      else { make("small", word("definition") + " ", line); make("code", found.t, line); }
-      if (markup) line.setAttribute("aria-label", index ? found.ti : found.t);
+      if (found.tagName === "CODE") make("small", word("definition") + " ", line);
+      const form = found.tagName === "CODE" ? found : state.notation === "index" ? found.lastElementChild : found.firstElementChild;
+      line.append(form.cloneNode(true));
     }
   }
   function worked(step, entry) {
@@ -159,7 +158,7 @@
   }
   function code(step) {
     document.querySelectorAll("#code .lit").forEach(line => line.classList.remove("lit"));
-    const place = nodes[step.n].l;
+    const place = nodes[step.n];
     const line = place && $(`c${place[0]}-${place[1]}`);
     if (!line) return;
     line.classList.add("lit");
