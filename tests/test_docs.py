@@ -83,3 +83,74 @@ def anchors(text: str) -> set[str]:
 
 def test_headings_get_the_addresses_that_they_have_on_a_page() -> None:
     assert anchors("# A b, c\n## `x.y`\n```text\n# no\n```\n") == {"a-b-c", "xy"}
+
+
+def script(file: str) -> ModuleType:
+    """A script of the docs folder as a module."""
+    spec = importlib.util.spec_from_file_location(f"docs_{file}", ROOT / "docs" / f"{file}.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_generated_parts_are_what_the_code_says_now() -> None:
+    generate = script("generate")
+    stale = [name(page) for page, text in generate.pages().items() if page.read_text(encoding="utf-8") != text]
+    assert stale == [], "run python3 docs/generate.py"
+
+
+def test_a_part_that_is_out_of_date_would_be_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    generate = script("generate")
+    (tmp_path / "coming-from.md").write_text("<!-- generated: methods -->\nold\n<!-- end -->\n", encoding="utf-8")
+    monkeypatch.setattr(generate, "DOCS", tmp_path)
+    assert generate.main(["--check"]) == 1
+    assert generate.main([]) == 0 and generate.main(["--check"]) == 0
+    assert "`t.softmax`" in (tmp_path / "coming-from.md").read_text(encoding="utf-8")
+    assert (tmp_path / "operations.md").read_bytes() == (ROOT / "docs" / "operations.md").read_bytes()
+
+
+@pytest.mark.parametrize("seed", ["1", "2"])
+def test_the_generated_parts_do_not_depend_on_the_hash_seed(seed: str) -> None:
+    command = [sys.executable, str(ROOT / "docs" / "generate.py"), "--check"]
+    done = subprocess.run(command, env=os.environ | {"PYTHONHASHSEED": seed}, capture_output=True, encoding="utf-8")
+    assert (done.returncode, done.stdout) == (0, "")
+
+
+def test_every_op_and_every_public_function_is_in_the_tables() -> None:
+    import tinyattn as ta
+    from tinyattn.ops import REGISTRY
+
+    text = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
+    public = {each for each in ta.__all__ if each.islower()}
+    assert {each for each in public if f"`ta.{each}(" not in text} == set()
+    assert {op for op in REGISTRY if f"`{op}`" not in text} == set()
+
+
+def test_the_pictures_are_what_the_script_draws_now() -> None:
+    pytest.importorskip("graphviz")
+    drawn = script("pictures").pictures()
+    assert {file.name for file in (ROOT / "docs" / "pictures").iterdir()} == set(drawn)
+    for file, text in drawn.items():
+        assert (ROOT / "docs" / "pictures" / file).read_text(encoding="utf-8") == text, "run docs/pictures.py"
+
+
+def test_both_readmes_show_the_same_code() -> None:
+    def code(page: str) -> list[str]:
+        text = (ROOT / page).read_text(encoding="utf-8")
+        return [re.sub(r"\s*#.*|, lang=\"zh\"", "", block) for _, block in blocks(text, "python")]
+
+    english, chinese = code("README.md"), code("README.zh.md")
+    assert english == chinese and len(english) == 3
+
+
+@pytest.mark.parametrize("page", ["README.md", "README.zh.md"])
+def test_the_readmes_commands_exist(page: str) -> None:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    known = (ROOT / "run.py").read_text(encoding="utf-8")
+    used = set(re.findall(r"python3 run\.py (\w+)", text))
+    assert used >= {"demo", "test"} and all(f"def {command}(" in known for command in used)
+    demos = "\n".join(line for line in text.split("\n") if "demo" in line or "--sentence" in line)
+    options = set(re.findall(r"--(\w+)", demos))
+    cli = (ROOT / "tinyattn" / "cli.py").read_text(encoding="utf-8")
+    assert all(f'"--{option}"' in cli for option in options - {"help"})
