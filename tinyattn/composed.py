@@ -395,10 +395,15 @@ def mse(prediction: TensorLike, target: TensorLike) -> Tensor:
     >>> mse([1.0, 2.0], [1.0, 4.0])
     tensor(2., shape=())
     """
-    p, t = operand(prediction, "mse"), operand(target, "mse")
-    if p.shape != t.shape:
-        raise ShapeError(message(f"mse(prediction: {p.shape}, target: {t.shape}): the shapes must be equal.", "Broadcasting here would compare each number with many.", "Reshape the target."))
+    p, t = _of_one_shape(operand(prediction, "mse"), operand(target, "mse"), "mse")
     return mean(square(p - t))
+
+
+def _of_one_shape(x: Tensor, target: Tensor, name: str) -> tuple[Tensor, Tensor]:
+    if x.shape != target.shape:
+        why = "The shapes must be equal: broadcasting would compare each number with many."
+        raise unfit(ShapeError, name, x, f"the target has shape {target.shape}.", why, "Reshape the target.")
+    return x, target
 
 
 @named_by_caller
@@ -408,9 +413,8 @@ def binary_cross_entropy_with_logits(x: TensorLike, target: TensorLike) -> Tenso
     >>> binary_cross_entropy_with_logits([0.0], [1.0])
     tensor(0.69314718, shape=())
     """
-    scores, t = operand(x, "binary_cross_entropy_with_logits"), operand(target, "binary_cross_entropy_with_logits")
-    if scores.shape != t.shape:
-        raise ShapeError(f"binary_cross_entropy_with_logits(x: {scores.shape}, target: {t.shape}): the shapes must be equal.")
+    name = "binary_cross_entropy_with_logits"
+    scores, t = _of_one_shape(operand(x, name), operand(target, name), name)
     return mean(softplus(scores) - scores * t)
 
 
