@@ -43,7 +43,7 @@ class Claim:
 
     def __str__(self) -> str:
         if self.holds:
-            return f"{self.name}: proved for all sizes ({self.terms} terms)"
+            return f"{self.name}: proved for all sizes ({self.terms} term{'s' if self.terms != 1 else ''})"
         return f"{self.name} ({self.op}): NOT proved\n    {self.counterexample}"
 
 

@@ -134,8 +134,9 @@ class Program:
         if not expr:
             return f"np.zeros({self._shape(out)})" if out else "0.0"
         written = ""
+        full = max((_covered(term, out) for term in expr), default=0) == len(out)
         for at, term in enumerate(expr):
-            part = self._term(term, out)
+            part = self._term(term, out, full and _covered(term, out) < len(out))
             if at:
                 written += f" - {part}" if term.coef < 0 else f" + {part}"
             else:
@@ -145,14 +146,18 @@ class Program:
     def _shape(self, out: Iterable[Index]) -> str:
         return "(" + "".join(f"{self._size(index.cls)}, " for index in out).rstrip() + ")"
 
-    def _term(self, term: Term, out: tuple[Index, ...]) -> str:
+    def _term(self, term: Term, out: tuple[Index, ...], loose: bool = False) -> str:
+        """Write a term; a loose one may leave axes of length 1 for NumPy to stretch beside a full one."""
         factors = [(self._factor(head, at, power), at) for head, at, power in term.factors if at]
         scalars = [self._factor(head, at, power) for head, at, power in term.factors if not at]
         used = {index for _, at in factors for index in at}
-        for index in (*out, *term.dummies):
+        for index in (*(() if loose else out), *term.dummies):
             if index not in used:
                 factors.append((f"np.ones({self._size(index.cls)})", (index,)))
-        core = self._contraction(factors, out) if factors else ""
+        kept = tuple(index for index in out if index in used) if loose else out
+        core = self._contraction(factors, kept) if factors else ""
+        if loose and kept:
+            core = f"{core}[{', '.join(':' if index in used else 'None' for index in out)}]" if kept != out else core
         above, below = self._front(term)
         parts = [part for part in (*above, *scalars, core) if part]
         return " * ".join(parts or ["1.0"]) + "".join(f" / {part}" for part in below)
@@ -218,12 +223,20 @@ class Program:
                 axes = head.data[0] if len(head.data) == 1 else head.data
                 return f"softmax({self.expression(head.inners[0], head.params)}, {axes})"
             case "cond":
-                left, right = (self.expression(inner, head.params) for inner in head.inners)
-                return f"(1.0 * (({left}) {head.data} ({right})))"
+                left, right = (self._side(inner, head.params) for inner in head.inners)
+                return f"(1.0 * ({left} {head.data} {right}))"
             case _:
                 inside = self.expression(head.inners[0], (*head.params, *head.bound))
                 axes = tuple(range(len(head.params), len(head.params) + len(head.bound)))
                 return f"np.{head.kind}({inside}, axis={axes})"
+
+    def _side(self, expr: Expr, out: tuple[Index, ...]) -> str:
+        """Write one side of a comparison, which NumPy stretches."""
+        if len(expr) == 1 and expr[0].factors and _covered(expr[0], out) < len(out):
+            return self._term(expr[0], out, loose=True) if expr[0].coef > 0 else f"-{self._term(expr[0], out, loose=True)}"
+        if len(expr) == 1 and not expr[0].factors and not expr[0].sizes:
+            return str(expr[0].coef)
+        return self.expression(expr, out) if expr else "0"
 
     def _function(self, head: Head) -> str:
         arguments = [self.expression(inner, head.params) for inner in head.inners]
@@ -233,6 +246,12 @@ class Program:
             self.used.add(head.data)
             return f"{head.data}({arguments[0]})"
         return f"np.{head.data}({', '.join(arguments)})"
+
+
+def _covered(term: Term, out: tuple[Index, ...]) -> int:
+    """Count the indices of the result that a term mentions."""
+    used = {index for _, at, _ in term.factors for index in at}
+    return sum(index in used for index in out)
 
 
 def _bare(code: str) -> str:

@@ -138,7 +138,8 @@ def _powered(base: Piece, power: Exact) -> Piece:
         return _atom(("sqrt", base.written(SUM)), ())
     shown = base.written(ATOM)
     if base.at:
-        above = row(("sign", "⊙"), above) if power != -1 else row(("sign", "⊙"), ("num", "-1"))
+        sign: tuple[Layout, ...] = (("sign", "−"),) if power < 0 else ()
+        above = row(("sign", "⊙"), *sign, ("num", str(abs(power))))
     if shown[0] == "sup":
         shown = fenced(shown)
     return _atom(("sup", shown, above), base.at)
