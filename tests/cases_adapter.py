@@ -112,30 +112,19 @@ def binary_cross_entropy(p, y):
 # -- attention, words in rows -------------------------------------------------------------------------------
 
 
-def _visible(keep, causal, n, m):
-    """The mask of who may look at whom; None when everybody may."""
-    triangle = _np.tri(n, m, m - n, dtype=bool) if causal else True
-    seen = triangle if keep is None else keep & triangle
-    return None if seen is True else seen
+def attention(q, k, v, keep=None, bias=None, causal=False, scale=None):
+    return _ta.nn.attention(q, k, v, keep=keep, bias=bias, causal=causal, scale=scale)
 
 
 def attention_weights(q, k, keep=None, bias=None, causal=False, scale=None):
-    scale = 1 / _ta.sqrt(_ta.size_of(k, -1)) if scale is None else scale
-    scores = q @ k.mT * scale
-    if bias is not None:
-        scores = scores + bias
-    return _ta.softmax(scores, axis=-1, keep=_visible(keep, causal, q.shape[-2], k.shape[-2]))
-
-
-def attention(q, k, v, keep=None, bias=None, causal=False, scale=None):
-    if bias is None:
-        return _ta.scaled_dot_product_attention(q, k, v, keep=keep, causal=causal, scale=scale)
-    return attention_weights(q, k, keep, bias, causal, scale) @ v
+    values = _np.zeros((*k.shape[:-1], 1))
+    return _ta.nn.attention(
+        q, k, values, keep=keep, bias=bias, causal=causal, scale=scale, return_steps=True
+    ).weights
 
 
 def additive_scores(q, k, wq, wk, v):
-    queries, keys = q @ wq, k @ wk
-    return _ta.tanh(_ta.expand_dims(queries, -2) + _ta.expand_dims(keys, -3)) @ v
+    return _ta.nn.scores.additive(q, k, wq, wk, v)
 
 
 # -- checking ---------------------------------------------------------------------------------------------
@@ -175,3 +164,13 @@ if _importlib_util.find_spec("viz") is not None:
         import viz
 
         viz.draw(t, names=_named(labels)).save(path)
+
+
+# -- reading ----------------------------------------------------------------------------------------------
+
+if _importlib_util.find_spec("tinyattn.data") is not None:
+    from tinyattn.data import frames, pad_batch, read_wav, tagging_accuracy  # noqa: F401
+    from tinyattn.data import parse_glove as read_glove  # noqa: F401 - the cases give the text itself
+
+    def read_conllu(text):
+        return [[list(pair) for pair in sentence] for sentence in _ta.data.parse_conllu(text)]

@@ -15,6 +15,8 @@ from pathlib import Path
 import cases_adapter
 import pytest
 
+import tinyattn as ta
+
 FOLDER = os.environ.get("TINYATTN_SHARED")
 NAMES = {name: thing for name, thing in vars(cases_adapter).items() if not name.startswith("_")}
 
@@ -67,6 +69,20 @@ def test_case_gives_the_preferred_answer(case, runner):
     state, reason = runner.run_case({**case, "expect": answer(case)}, NAMES)
     if state == "skip":
         pytest.skip(f"TINYATTN_SHARED: {reason}")
+    assert state == "pass", reason
+
+
+def fused(q, k, v, keep=None, causal=False, scale=None):
+    return ta.scaled_dot_product_attention(q, k, v, keep=keep, causal=causal, scale=scale)
+
+
+WITH_ATTENTION = [case for case in CASES if "attention" in case["uses"]]
+
+
+@pytest.mark.skipif(FOLDER is None, reason="TINYATTN_SHARED does not point to the folder with the cases")
+@pytest.mark.parametrize("case", WITH_ATTENTION, ids=[case["id"] for case in WITH_ATTENTION])
+def test_the_fused_form_of_attention_gives_the_same_answers(case, runner):
+    state, reason = runner.run_case({**case, "expect": answer(case)}, {**NAMES, "attention": fused})
     assert state == "pass", reason
 
 
