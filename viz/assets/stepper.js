@@ -176,7 +176,7 @@
     svgs.forEach((svg, i) => { svg.toggleAttribute("hidden", i !== state.level); svg.style.display = i === state.level ? "" : "none"; });
     if (!svgs.length) return;
     const level = levels[state.level], svg = svgs[state.level];
-    svg.querySelectorAll(".now,.gets,.lit,.back,.pending").forEach(x => x.classList.remove("now", "gets", "lit", "back", "pending"));
+    document.querySelectorAll("#picture :is(.now,.gets,.lit,.back,.pending)").forEach(x => x.classList.remove("now", "gets", "lit", "back", "pending"));
     svg.querySelectorAll(".badge").forEach(x => x.remove());
     const done = new Set(), complete = new Set();
     for (let i = 0; i <= chosen(); i++) {
