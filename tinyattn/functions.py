@@ -17,6 +17,7 @@ from tinyattn.errors import ArgumentError, ArgumentTypeError, AxisError, IndexRa
 from tinyattn.explain import unfit
 from tinyattn.ops import elementwise, fused, indexing, linear, reductions
 from tinyattn.ops import shape as shapes
+from tinyattn.ops import softmax as softmaxes
 from tinyattn.tensor import Tensor, apply, as_array, binary, constant, unary, values_of
 
 if TYPE_CHECKING:  # numpy.typing costs a tenth of importing NumPy, and only type checkers read it
@@ -665,7 +666,7 @@ def softmax(x: TensorLike, axis: int = -1, keep: ArrayLike | None = None) -> Ten
     tensor = operand(x, "softmax")
     along = one_axis(axis, tensor.ndim, "softmax", tensor)
     mask = None if keep is None else _mask_for(keep, tensor.shape, "softmax", tensor)
-    return apply(fused.softmax, (_floating(tensor),), (along, mask))
+    return apply(softmaxes.softmax, (_floating(tensor),), (along, mask))
 
 
 def _mask_for(keep: Any, shape: tuple[int, ...], name: str, x: Tensor) -> np.ndarray:
@@ -688,7 +689,7 @@ def log_softmax(x: TensorLike, axis: int = -1) -> Tensor:
     tensor([-1000.,     0.], shape=(2,))
     """
     tensor = operand(x, "log_softmax")
-    return apply(fused.log_softmax, (_floating(tensor),), (one_axis(axis, tensor.ndim, "log_softmax", tensor),))
+    return apply(softmaxes.log_softmax, (_floating(tensor),), (one_axis(axis, tensor.ndim, "log_softmax", tensor),))
 
 
 def layer_norm(x: TensorLike, gain: TensorLike, bias: TensorLike, eps: float = 1e-5) -> Tensor:

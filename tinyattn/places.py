@@ -14,7 +14,9 @@ ENGINE, PACKAGE, OUTSIDE = "engine", "package", "outside"
 _HERE = os.path.dirname(os.path.abspath(__file__))
 _VIZ = os.path.join(os.path.dirname(_HERE), "viz")
 _LIBRARY = os.path.dirname(os.path.abspath(os.__file__))  # copy, pickle, contextlib: between a learner's line and us
-_ENGINE_FILES = {"tensor.py", "functions.py", "numpy_protocol.py", "autodiff.py", "mode.py", "names.py"}
+_ENGINE_FILES = {
+    "tensor.py", "functions.py", "arguments.py", "explain.py", "numpy_protocol.py", "autodiff.py", "mode.py", "names.py"
+}
 
 
 place_of: dict[str, str] = {}
@@ -31,7 +33,8 @@ def find_place(filename: str) -> str:
 
 def _decide(filename: str) -> str:
     folder, base = os.path.split(filename)
-    if (folder == _HERE and base in _ENGINE_FILES) or folder == os.path.join(_HERE, "ops"):
+    parts = (os.path.join(_HERE, "ops"), os.path.join(_HERE, "kernels"))
+    if (folder == _HERE and base in _ENGINE_FILES) or folder in parts:
         return ENGINE
     if _inside(folder, os.path.join(_HERE, "tutorials")):
         return OUTSIDE

@@ -4,7 +4,10 @@ Everything here is plain NumPy and knows no Tensor.  ``REGISTRY`` holds every re
 means one record here and one short typed ``def`` in `tinyattn.functions`.
 """
 
-from tinyattn.ops import elementwise, fused, indexing, linear, reductions, shape
+from tinyattn.ops import elementwise, fused, indexing, linear, reductions, shape, softmax
 from tinyattn.ops.record import REGISTRY, Call, Op, register
 
-__all__ = ["REGISTRY", "Call", "Op", "elementwise", "fused", "indexing", "linear", "reductions", "register", "shape"]
+__all__ = [
+    "REGISTRY", "Call", "Op", "elementwise", "fused", "indexing", "linear", "reductions", "register", "shape",
+    "softmax",
+]

@@ -1,0 +1,61 @@
+"""Scaled dot-product attention, its weights kept for the way back."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from tinyattn.ops.helpers import matrix_product, sum_to, swap
+from tinyattn.ops.reductions import size_of
+from tinyattn.ops.softmax import softmax, softmax_forward, softmax_rule
+
+
+def visible(keep: Any, causal: bool, queries: int, keys: int) -> Any:
+    """The boolean mask of who may attend to whom; None when everybody may.  Causal is aligned at the end."""
+    if not causal:
+        return keep
+    triangle = np.tri(queries, keys, keys - queries, dtype=bool)
+    return triangle if keep is None else keep & triangle
+
+
+def read_only_seen(weights: Any, v: Any) -> Any:
+    """``weights @ v`` in which a weight of 0 does not read its value: 0 times nan would be nan."""
+    if np.isfinite(v).all():
+        return weights @ v
+    products = weights[..., :, :, None] * v[..., None, :, :]
+    return np.where(weights[..., :, :, None] == 0, 0.0, products).sum(axis=-2)
+
+
+def forward(q: Any, k: Any, v: Any, keep: Any, causal: bool, scale: Any) -> tuple[Any, Any]:
+    """The weighted means of the values; kept are the weights, the scale and the mask."""
+    if q.ndim < 2 or k.ndim < 2 or v.ndim < 2:
+        raise ValueError("queries, keys and values are matrices")
+    c = q.dtype.type(1 / math.sqrt(k.shape[-1]) if scale is None else scale)
+    seen = visible(keep, causal, q.shape[-2], k.shape[-2])
+    if seen is None:
+        weights = softmax_forward((q @ swap(k)) * c, -1, None)
+        return weights @ v, (weights, c, None)
+    with np.errstate(invalid="ignore"):  # what is hidden may hold anything
+        weights = softmax_forward((q @ swap(k)) * c, -1, seen)
+        return read_only_seen(weights, v), (weights, c, seen)
+
+
+def rule(g: Any, y: Any, saved: Any, q: Any, k: Any, v: Any, keep: Any, causal: bool, scale: Any) -> Any:
+    """Back through the mean, the softmax and the scores, in matrix products only."""
+    weights, c, seen = saved
+    d_scores = softmax_rule(g @ swap(v), weights, None, -1, seen) * c
+    if seen is not None:  # a key hidden from a query is not read, whatever it holds
+        d_q, d_k = read_only_seen(d_scores, k), read_only_seen(swap(d_scores), q)
+    else:
+        d_q, d_k = d_scores @ k, swap(d_scores) @ q
+    return sum_to(d_q, q.shape), sum_to(d_k, k.shape), sum_to(swap(weights) @ g, v.shape)
+
+
+def composed(q: Any, k: Any, v: Any, keep: Any, causal: bool, scale: Any) -> Any:
+    """The same from `matmul` and `softmax`: the textbook's three lines."""
+    c = 1 / np.sqrt(size_of(k, (len(k.shape) - 1,))) if scale is None else scale
+    scores = matrix_product(q, swap(k)) * c  # (..., n, m)
+    seen = visible(keep, causal, q.shape[-2], k.shape[-2])
+    return matrix_product(softmax(scores, len(scores.shape) - 1, seen), v)  # (..., n, d_v)
