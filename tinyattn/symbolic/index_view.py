@@ -50,13 +50,16 @@ def _term(term: Term, letters: LineLetters) -> Layout:
     if front is not None:
         parts.append(front)
     for over, group in _groups(factors, dummies):
+        for index in over:
+            letters[index]  # summed indices take their letters before what stands inside
         body = _product(group, letters)
         if over:
             sign: Layout = ("sum", "Σ", ("ix", "".join([letters[index] for index in over])))
             parts.append(row(sign, SPACE, body))
         elif body is not None:
             parts.append(body)
-    return _spaced([part if part[0] != "row" or at == len(parts) - 1 else part for at, part in enumerate(parts)])
+    letters.release(dummies)
+    return _spaced(parts)
 
 
 def _spaced(parts: list[Layout]) -> Layout:

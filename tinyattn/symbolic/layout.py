@@ -158,7 +158,7 @@ def _latex_op(tree: Layout) -> str:
 def _latex_base(tree: Layout) -> str:
     base = latex(tree)
     if "_{" in base and tree[0] in ("id", "bar"):
-        return f"({base})" if tree[0] == "id" or not base.startswith(r"\overline") else base
+        return f"({base})"
     return f"{{{base}}}" if tree[0] in ("row", "sup", "sub", "frac") else base
 
 
@@ -237,10 +237,12 @@ def _mathml_sub(tree: Layout) -> str:
     return f"<msub>{base}{_mathml_one(tree[2])}</msub>"
 
 
+_BAR = "border-top:0.06em solid;padding-top:0.12em"  # an accent would touch the letter where no mathematical font is
+
+
 def _mathml_bar(tree: Layout) -> str:
-    name = str(tree[1][1])
-    stem, _, rest = name.partition("_")
-    over = f'<mover accent="true"><mi>{escaped(stem)}</mi><mo stretchy="{"true" if len(stem) > 1 else "false"}">¯</mo></mover>'
+    stem, _, rest = str(tree[1][1]).partition("_")
+    over = f'<mrow style="{_BAR}"><mi>{escaped(stem)}</mi></mrow>'
     return f"<msub>{over}<mi>{escaped(rest)}</mi></msub>" if rest else over
 
 

@@ -96,6 +96,8 @@ def _formula(expr: Expr, at: tuple[Index, ...], letters: LineLetters) -> Piece:
 def _term(term: Term, at: tuple[Index, ...], letters: LineLetters) -> Piece:
     heads = [index for index in term.dummies if index.cls in letters.letters.heads]
     dummies = [index for index in term.dummies if index not in heads]
+    for index in heads:
+        letters[index]  # they take their letters before what stands inside
     pieces = _matched([_piece(factor, at, letters) for factor in term.factors], at)
     while dummies:
         dummy = min(dummies, key=lambda each: _cost(each, pieces))
@@ -106,6 +108,7 @@ def _term(term: Term, at: tuple[Index, ...], letters: LineLetters) -> Piece:
     if heads:
         sign: Layout = ("sum", "Σ", ("ix", "".join(letters[index] for index in heads)))
         core = Piece(((row(sign, SPACE, core.written(PRODUCT)), False),), core.at, HADAMARD)
+        letters.release(heads)
     if front is None:
         return core
     if core.parts and core.parts[0][0] == ("num", "1") and not core.at:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from fractions import Fraction
 
 from tinyattn.symbolic.layout import Layout, row
@@ -88,11 +88,11 @@ class LineLetters:
             parts.append(self.solved.get(index) or ("ix", self[index]))
         return row(*parts)
 
-    def copy(self) -> LineLetters:
-        """Give letters that start from these, for a part of the line that may be dropped again."""
-        other = LineLetters(self.letters)
-        other.given, other.taken, other.solved = dict(self.given), set(self.taken), dict(self.solved)
-        return other
+    def release(self, indices: Iterable[Index]) -> None:
+        """Let letters of summed indices be used again, outside of their sum."""
+        for index in indices:
+            if index in self.given:
+                self.taken.discard(self.given[index])
 
 
 def quantity_name(quantity: Quantity) -> Layout:
