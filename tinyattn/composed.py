@@ -80,7 +80,25 @@ def named_by_caller(function: F) -> F:
 def mean(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """Average along the given axes: the sum divided by how many there are.
 
-    >>> mean([1.0, 2.0, 6.0])
+    Parameters
+    ----------
+    x : Tensor, any shape
+    axis : int, tuple of int or None
+        The axes to reduce; None means all.
+    keepdims : bool
+        Whether reduced axes stay, with size 1.
+
+    Raises
+    ------
+    ShapeError
+        When there is nothing to average.
+    AxisError
+        When x has no such axis, or an axis is named twice.
+
+    Examples
+    --------
+    >>> import tinyattn as ta
+    >>> ta.mean([1.0, 2.0, 6.0])
     tensor(3., shape=())
     """
     x = _some(x, axis, "mean")
@@ -100,9 +118,31 @@ def _some(x: TensorLike, axis: Axis, name: str) -> Tensor:
 
 @named_by_caller
 def var(x: TensorLike, axis: Axis = None, ddof: int = 0, keepdims: bool = False) -> Tensor:
-    """Average squared distance from the mean; ``ddof`` is taken off the count.
+    """Average squared distance from the mean.
 
-    >>> var([1.0, 3.0])
+    Parameters
+    ----------
+    x : Tensor, any shape
+    axis : int, tuple of int or None
+        The axes to reduce; None means all.
+    ddof : int
+        Taken off the count; 1 estimates the variance behind a sample.
+    keepdims : bool
+        Whether reduced axes stay, with size 1.
+
+    Raises
+    ------
+    ShapeError
+        When there is nothing to average.
+    ArgumentError
+        When ddof leaves nothing to divide by.
+    AxisError
+        When x has no such axis, or an axis is named twice.
+
+    Examples
+    --------
+    >>> import tinyattn as ta
+    >>> ta.var([1.0, 3.0])
     tensor(1., shape=())
     """
     x = _some(x, axis, "var")
@@ -120,7 +160,29 @@ def var(x: TensorLike, axis: Axis = None, ddof: int = 0, keepdims: bool = False)
 def std(x: TensorLike, axis: Axis = None, ddof: int = 0, keepdims: bool = False) -> Tensor:
     """Square root of the variance; the slope is 0 where all entries are equal.
 
-    >>> std([1.0, 3.0])
+    Parameters
+    ----------
+    x : Tensor, any shape
+    axis : int, tuple of int or None
+        The axes to reduce; None means all.
+    ddof : int
+        Taken off the count, as in `var`.
+    keepdims : bool
+        Whether reduced axes stay, with size 1.
+
+    Raises
+    ------
+    ShapeError
+        When there is nothing to average.
+    ArgumentError
+        When ddof leaves nothing to divide by.
+    AxisError
+        When x has no such axis, or an axis is named twice.
+
+    Examples
+    --------
+    >>> import tinyattn as ta
+    >>> ta.std([1.0, 3.0])
     tensor(1., shape=())
     """
     variance = var(x, axis, ddof, keepdims)
@@ -137,7 +199,23 @@ def root_with_zero_slope(x: Tensor) -> Tensor:
 def norm(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """Length of a vector, the square root of the sum of squares; its slope at the zero vector is 0.
 
-    >>> norm([3.0, 4.0])
+    Parameters
+    ----------
+    x : Tensor, any shape
+    axis : int, tuple of int or None
+        The axes of a vector; None takes all entries as one.
+    keepdims : bool
+        Whether reduced axes stay, with size 1.
+
+    Raises
+    ------
+    AxisError
+        When x has no such axis, or an axis is named twice.
+
+    Examples
+    --------
+    >>> import tinyattn as ta
+    >>> ta.norm([3.0, 4.0])
     tensor(5., shape=())
     """
     squares = square(x)
@@ -148,7 +226,25 @@ def norm(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
 def logsumexp(x: TensorLike, axis: Axis = -1, keepdims: bool = False) -> Tensor:
     """Logarithm of the sum of exponentials, without overflow.
 
-    >>> logsumexp([1000.0, 1000.0])
+    ``y = log sum_i exp(x_i)``
+
+    Parameters
+    ----------
+    x : Tensor, any shape
+    axis : int, tuple of int or None
+        The axes to sum over; None means all.
+    keepdims : bool
+        Whether reduced axes stay, with size 1.
+
+    Raises
+    ------
+    AxisError
+        When x has no such axis, or an axis is named twice.
+
+    Examples
+    --------
+    >>> import tinyattn as ta
+    >>> ta.logsumexp([1000.0, 1000.0])
     tensor(1000.69314718, shape=())
     """
     x = ta._floating(operand(x, "logsumexp"))
@@ -167,7 +263,14 @@ def logsumexp(x: TensorLike, axis: Axis = -1, keepdims: bool = False) -> Tensor:
 def square(x: TensorLike) -> Tensor:
     """Multiply each entry with itself.
 
-    >>> square([-3.0])
+    Parameters
+    ----------
+    x : Tensor, any shape
+
+    Examples
+    --------
+    >>> import tinyattn as ta
+    >>> ta.square([-3.0])
     tensor([9.], shape=(1,))
     """
     return apply(elementwise.integer_power, (operand(x, "square"),), (2,))
@@ -177,7 +280,14 @@ def square(x: TensorLike) -> Tensor:
 def reciprocal(x: TensorLike) -> Tensor:
     """Divide 1 by each entry.
 
-    >>> reciprocal([4.0])
+    Parameters
+    ----------
+    x : Tensor, any shape
+
+    Examples
+    --------
+    >>> import tinyattn as ta
+    >>> ta.reciprocal([4.0])
     tensor([0.25], shape=(1,))
     """
     return 1 / operand(x, "reciprocal")
@@ -187,7 +297,14 @@ def reciprocal(x: TensorLike) -> Tensor:
 def softplus(x: TensorLike) -> Tensor:
     """Compute log(1 + exp(x)) without overflow; a smooth relu.
 
-    >>> softplus([0.0])
+    Parameters
+    ----------
+    x : Tensor, any shape
+
+    Examples
+    --------
+    >>> import tinyattn as ta
+    >>> ta.softplus([0.0])
     tensor([0.69314718], shape=(1,))
     """
     x = ta._floating(operand(x, "softplus"))
@@ -196,9 +313,18 @@ def softplus(x: TensorLike) -> Tensor:
 
 @named_by_caller
 def silu(x: TensorLike) -> Tensor:
-    """Multiply each entry by its sigmoid, also called swish (Elfwing et al. 2017).
+    """Multiply each entry by its sigmoid, also called swish.
 
-    >>> silu([0.0])
+    ``y = x / (1 + exp(-x))`` (Elfwing, Uchibe and Doya 2017).
+
+    Parameters
+    ----------
+    x : Tensor, any shape
+
+    Examples
+    --------
+    >>> import tinyattn as ta
+    >>> ta.silu([0.0])
     tensor([0.], shape=(1,))
     """
     x = operand(x, "silu")
@@ -207,17 +333,25 @@ def silu(x: TensorLike) -> Tensor:
 
 @named_by_caller
 def gelu(x: TensorLike, approximate: str = "none") -> Tensor:
-    """Multiply by the share of a normal distribution that lies below (Hendrycks and Gimpel 2016).
+    """Multiply by the share of a normal distribution that lies below.
+
+    ``y = x/2 * (1 + erf(x / sqrt(2)))`` (Hendrycks and Gimpel 2016).
 
     Parameters
     ----------
-    x : Tensor, any shape, float
+    x : Tensor, any shape
     approximate : "none" or "tanh"
         The exact form with erf, or the tanh form of section 2 of the paper.
 
+    Raises
+    ------
+    ArgumentError
+        For another word.
+
     Examples
     --------
-    >>> gelu([0.0, 1.0])
+    >>> import tinyattn as ta
+    >>> ta.gelu([0.0, 1.0])
     tensor([0.        , 0.84134475], shape=(2,))
     """
     x = operand(x, "gelu")
@@ -233,7 +367,15 @@ def gelu(x: TensorLike, approximate: str = "none") -> Tensor:
 def leaky_relu(x: TensorLike, slope: float = 0.01) -> Tensor:
     """Keep positive entries and multiply the others by a small slope.
 
-    >>> leaky_relu([-2.0, 3.0], slope=0.5)
+    Parameters
+    ----------
+    x : Tensor, any shape
+    slope : float
+
+    Examples
+    --------
+    >>> import tinyattn as ta
+    >>> ta.leaky_relu([-2.0, 3.0], slope=0.5)
     tensor([-1.,  3.], shape=(2,))
     """
     x = operand(x, "leaky_relu")
@@ -247,8 +389,22 @@ def leaky_relu(x: TensorLike, slope: float = 0.01) -> Tensor:
 def swapaxes(x: TensorLike, axis1: int, axis2: int) -> Tensor:
     """Exchange two axes.
 
-    >>> swapaxes([[1.0, 2.0]], 0, 1).shape
-    (2, 1)
+    Parameters
+    ----------
+    x : Tensor, any shape
+    axis1, axis2 : int
+
+    Raises
+    ------
+    AxisError
+        When x has no such axis.
+
+    Examples
+    --------
+    >>> import tinyattn as ta
+    >>> ta.swapaxes([[1.0, 2.0]], 0, 1)
+    tensor([[1.],
+            [2.]], shape=(2, 1))
     """
     x = operand(x, "swapaxes")
     order = list(range(x.ndim))
@@ -261,7 +417,27 @@ def swapaxes(x: TensorLike, axis1: int, axis2: int) -> Tensor:
 def moveaxis(x: TensorLike, source: Any, destination: Any) -> Tensor:
     """Move axes to new places, the others keep their order.
 
-    >>> moveaxis(np.zeros((2, 3, 4)), 0, -1).shape
+    Parameters
+    ----------
+    x : Tensor, any shape
+    source : int or tuple of int
+        The axes to move.
+    destination : int or tuple of int
+        Where each of them goes.
+
+    Raises
+    ------
+    AxisError
+        When x has no such axis, or an axis is named twice.
+    ArgumentError
+        When there are not as many places as axes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import tinyattn as ta
+    >>> y = ta.moveaxis(np.zeros((2, 3, 4)), 0, -1)
+    >>> y.shape
     (3, 4, 2)
     """
     x = operand(x, "moveaxis")
@@ -278,7 +454,21 @@ def moveaxis(x: TensorLike, source: Any, destination: Any) -> Tensor:
 def flip(x: TensorLike, axis: Axis = None) -> Tensor:
     """Reverse the order along the given axes.
 
-    >>> flip([1.0, 2.0])
+    Parameters
+    ----------
+    x : Tensor, any shape
+    axis : int, tuple of int or None
+        None reverses all.
+
+    Raises
+    ------
+    AxisError
+        When x has no such axis, or an axis is named twice.
+
+    Examples
+    --------
+    >>> import tinyattn as ta
+    >>> ta.flip([1.0, 2.0])
     tensor([2., 1.], shape=(2,))
     """
     x = operand(x, "flip")
@@ -289,8 +479,27 @@ def flip(x: TensorLike, axis: Axis = None) -> Tensor:
 def split(x: TensorLike, sections: int | Sequence[int], axis: int = 0) -> list[Tensor]:
     """Cut along an axis into equal parts, or before the given places.
 
-    >>> [part.shape for part in split([1.0, 2.0, 3.0, 4.0], 2)]
-    [(2,), (2,)]
+    Parameters
+    ----------
+    x : Tensor, shape (..., n, ...)
+    sections : int or sequence of int
+        How many equal parts, or before which entries to cut.
+    axis : int
+
+    Returns
+    -------
+    list of Tensor
+
+    Raises
+    ------
+    ShapeError
+        When the parts would not be equal.
+
+    Examples
+    --------
+    >>> import tinyattn as ta
+    >>> ta.split([1.0, 2.0, 3.0, 4.0], 2)
+    [tensor([1., 2.], shape=(2,)), tensor([3., 4.], shape=(2,))]
     """
     x = operand(x, "split")
     along = one_axis(axis, x.ndim, "split", x)
@@ -315,7 +524,23 @@ def split(x: TensorLike, sections: int | Sequence[int], axis: int = 0) -> list[T
 def trace(x: TensorLike) -> Tensor:
     """Add up the diagonal of each matrix.
 
-    >>> trace([[1.0, 2.0], [3.0, 4.0]])
+    Parameters
+    ----------
+    x : Tensor, shape (..., n, n)
+
+    Returns
+    -------
+    Tensor, shape (...)
+
+    Raises
+    ------
+    ShapeError
+        When the matrices are not square.
+
+    Examples
+    --------
+    >>> import tinyattn as ta
+    >>> ta.trace([[1.0, 2.0], [3.0, 4.0]])
     tensor(5., shape=())
     """
     x = operand(x, "trace")
@@ -326,7 +551,20 @@ def trace(x: TensorLike) -> Tensor:
 def outer(a: TensorLike, b: TensorLike) -> Tensor:
     """Multiply each entry of a vector with each entry of another.
 
-    >>> outer([1.0, 2.0], [3.0, 4.0])
+    Parameters
+    ----------
+    a : Tensor, shape (n,)
+        More axes are taken as one, row by row.
+    b : Tensor, shape (m,)
+
+    Returns
+    -------
+    Tensor, shape (n, m)
+
+    Examples
+    --------
+    >>> import tinyattn as ta
+    >>> ta.outer([1.0, 2.0], [3.0, 4.0])
     tensor([[3., 4.],
             [6., 8.]], shape=(2, 2))
     """
@@ -338,7 +576,21 @@ def outer(a: TensorLike, b: TensorLike) -> Tensor:
 def dot(a: TensorLike, b: TensorLike) -> Tensor:
     """Dot product of vectors; for matrices the same as `matmul`.
 
-    >>> dot([1.0, 2.0], [3.0, 4.0])
+    Parameters
+    ----------
+    a : Tensor, shape (d,) or (n, d)
+    b : Tensor, shape (d,) or (d, m)
+        A 0-d operand multiplies.
+
+    Raises
+    ------
+    ShapeError
+        When the sizes differ, or b has more than two axes: `matmul` and `einsum` say what is meant.
+
+    Examples
+    --------
+    >>> import tinyattn as ta
+    >>> ta.dot([1.0, 2.0], [3.0, 4.0])
     tensor(11., shape=())
     """
     left, right = operand(a, "dot"), operand(b, "dot")
@@ -354,7 +606,26 @@ def dot(a: TensorLike, b: TensorLike) -> Tensor:
 def cosine_similarity(a: TensorLike, b: TensorLike, axis: int = -1, eps: float = 1e-8) -> Tensor:
     """Dot product of two vectors divided by their lengths: 1 for the same direction, 0 for a right angle.
 
-    >>> cosine_similarity([1.0, 0.0], [1.0, 1.0])
+    ``y = sum_i a_i b_i / max(|a| |b|, eps)``
+
+    Parameters
+    ----------
+    a : Tensor, shape (..., d)
+    b : Tensor, shape that broadcasts with that of a
+    axis : int
+        The axis of a vector.
+    eps : float
+        The least product of lengths to divide by.
+
+    Raises
+    ------
+    ShapeError
+        When the shapes do not broadcast.
+
+    Examples
+    --------
+    >>> import tinyattn as ta
+    >>> ta.cosine_similarity([1.0, 0.0], [1.0, 1.0])
     tensor(0.70710678, shape=())
     """
     left, right = operand(a, "cosine_similarity"), operand(b, "cosine_similarity")
@@ -370,7 +641,21 @@ def cosine_similarity(a: TensorLike, b: TensorLike, axis: int = -1, eps: float =
 def masked_fill(x: TensorLike, mask: ArrayLike, value: float) -> Tensor:
     """Put a number where the mask is True; nothing flows back from there.
 
-    >>> masked_fill([1.0, 2.0], [False, True], 0.0)
+    Parameters
+    ----------
+    x : Tensor, any shape
+    mask : array of bool, shape that broadcasts with that of x
+    value : float
+
+    Raises
+    ------
+    ArgumentTypeError
+        When the mask is not boolean.
+
+    Examples
+    --------
+    >>> import tinyattn as ta
+    >>> ta.masked_fill([1.0, 2.0], [False, True], 0.0)
     tensor([1., 0.], shape=(2,))
     """
     return ta.where(boolean(mask, "masked_fill", "mask"), one_number(value, "masked_fill", "value"), operand(x, "masked_fill"))
@@ -378,9 +663,26 @@ def masked_fill(x: TensorLike, mask: ArrayLike, value: float) -> Tensor:
 
 @named_by_caller
 def rms_norm(x: TensorLike, gain: TensorLike, eps: float = 1e-5) -> Tensor:
-    """Divide each row by its root mean square, then scale each entry (Zhang and Sennrich 2019).
+    """Divide each row by its root mean square, then scale each entry.
 
-    >>> rms_norm([[3.0, 4.0]], [1.0, 1.0], eps=0.0)
+    ``y_i = x_i / sqrt(mean of squares + eps) * gain_i`` (Zhang and Sennrich 2019).
+
+    Parameters
+    ----------
+    x : Tensor, shape (..., d)
+    gain : Tensor, shape (d,)
+    eps : float
+        Added to the mean square, so that a row of zeros does no harm.
+
+    Raises
+    ------
+    ShapeError
+        When the shapes do not broadcast.
+
+    Examples
+    --------
+    >>> import tinyattn as ta
+    >>> ta.rms_norm([[3.0, 4.0]], [1.0, 1.0], eps=0.0)
     tensor([[0.84852814, 1.13137085]], shape=(1, 2))
     """
     x = operand(x, "rms_norm")
@@ -392,7 +694,24 @@ def rms_norm(x: TensorLike, gain: TensorLike, eps: float = 1e-5) -> Tensor:
 def mse(prediction: TensorLike, target: TensorLike) -> Tensor:
     """Mean squared error.
 
-    >>> mse([1.0, 2.0], [1.0, 4.0])
+    Parameters
+    ----------
+    prediction : Tensor, any shape
+    target : Tensor, shape of the prediction
+
+    Returns
+    -------
+    Tensor, shape ()
+
+    Raises
+    ------
+    ShapeError
+        When the shapes differ: broadcasting here would compare each number with many.
+
+    Examples
+    --------
+    >>> import tinyattn as ta
+    >>> ta.mse([1.0, 2.0], [1.0, 4.0])
     tensor(2., shape=())
     """
     p, t = _of_one_shape(operand(prediction, "mse"), operand(target, "mse"), "mse")
@@ -408,9 +727,30 @@ def _of_one_shape(x: Tensor, target: Tensor, name: str) -> tuple[Tensor, Tensor]
 
 @named_by_caller
 def binary_cross_entropy_with_logits(x: TensorLike, target: TensorLike) -> Tensor:
-    """Mean loss of saying yes or no by scores: -t log sigmoid(x) - (1-t) log(1 - sigmoid(x)), without overflow.
+    """Mean loss of saying yes or no by scores, without overflow.
 
-    >>> binary_cross_entropy_with_logits([0.0], [1.0])
+    The mean of ``-t log sigmoid(x) - (1 - t) log(1 - sigmoid(x))``.
+
+    Parameters
+    ----------
+    x : Tensor, any shape
+        Scores; their sigmoid is the probability of yes.
+    target : Tensor, shape of x
+        1 for yes, 0 for no, or a probability.
+
+    Returns
+    -------
+    Tensor, shape ()
+
+    Raises
+    ------
+    ShapeError
+        When the shapes differ.
+
+    Examples
+    --------
+    >>> import tinyattn as ta
+    >>> ta.binary_cross_entropy_with_logits([0.0], [1.0])
     tensor(0.69314718, shape=())
     """
     name = "binary_cross_entropy_with_logits"
@@ -422,7 +762,27 @@ def binary_cross_entropy_with_logits(x: TensorLike, target: TensorLike) -> Tenso
 def embedding(table: TensorLike, ids: ArrayLike) -> Tensor:
     """Look up rows of a table by number; a row that is read twice gets both gradients.
 
-    >>> embedding([[1.0, 2.0], [3.0, 4.0]], [1, 1])
+    Parameters
+    ----------
+    table : Tensor, shape (words, d)
+        A row for each word.
+    ids : array of int, any shape (...)
+
+    Returns
+    -------
+    Tensor, shape (..., d)
+
+    Raises
+    ------
+    ShapeError
+        When the table is not a matrix.
+    IndexRangeError
+        When there is no row of that number.
+
+    Examples
+    --------
+    >>> import tinyattn as ta
+    >>> ta.embedding([[1.0, 2.0], [3.0, 4.0]], [1, 1])
     tensor([[3., 4.],
             [3., 4.]], shape=(2, 2))
     """
@@ -436,7 +796,24 @@ def embedding(table: TensorLike, ids: ArrayLike) -> Tensor:
 def one_hot(ids: ArrayLike, classes: int) -> Tensor:
     """Rows with a single 1, at the place of the number.
 
-    >>> one_hot([1, 0], 3)
+    Parameters
+    ----------
+    ids : array of int, any shape (...)
+    classes : int
+
+    Returns
+    -------
+    Tensor, shape (..., classes)
+
+    Raises
+    ------
+    IndexRangeError
+        When an id is outside 0 to classes - 1.
+
+    Examples
+    --------
+    >>> import tinyattn as ta
+    >>> ta.one_hot([1, 0], 3)
     tensor([[0., 1., 0.],
             [1., 0., 0.]], shape=(2, 3))
     """
@@ -447,11 +824,13 @@ def one_hot(ids: ArrayLike, classes: int) -> Tensor:
 
 @named_by_caller
 def dropout(x: TensorLike, p: float, rng: np.random.Generator | int, training: bool = True) -> Tensor:
-    """Set entries to 0 with probability p and scale the rest up, so that the mean stays (Srivastava et al. 2014).
+    """Set entries to 0 with probability p and scale the rest up, so that the mean stays.
+
+    Srivastava et al. 2014.
 
     Parameters
     ----------
-    x : Tensor, any shape, float
+    x : Tensor, any shape
     p : float from 0 to 1
         The share of entries that are dropped.
     rng : numpy Generator or int
@@ -459,9 +838,17 @@ def dropout(x: TensorLike, p: float, rng: np.random.Generator | int, training: b
     training : bool
         When False, x is returned as it is.
 
+    Raises
+    ------
+    ArgumentError
+        When p is not from 0 to 1.
+    ArgumentTypeError
+        When rng is not a source of chance.
+
     Examples
     --------
-    >>> dropout([1.0, 1.0, 1.0, 1.0], 0.5, rng=0)
+    >>> import tinyattn as ta
+    >>> ta.dropout([1.0, 1.0, 1.0, 1.0], 0.5, rng=0)
     tensor([2., 0., 0., 0.], shape=(4,))
     """
     x = operand(x, "dropout")
