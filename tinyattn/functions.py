@@ -102,7 +102,20 @@ def axis_tuple(axis: Any, x: Tensor, name: str) -> tuple[int, ...]:
 def add(a: TensorLike, b: TensorLike) -> Tensor:
     """Add entry by entry, with broadcasting.
 
-    >>> add([1.0, 2.0], 10)
+    Parameters
+    ----------
+    a : Tensor, any shape
+    b : Tensor, shape that broadcasts with that of a
+
+    Raises
+    ------
+    ShapeError
+        When the shapes do not broadcast.
+
+    Examples
+    --------
+    >>> import tinyattn as ta
+    >>> ta.add([1.0, 2.0], 10)
     tensor([11., 12.], shape=(2,))
     """
     return _two(elementwise.add, a, b)
@@ -111,7 +124,20 @@ def add(a: TensorLike, b: TensorLike) -> Tensor:
 def subtract(a: TensorLike, b: TensorLike) -> Tensor:
     """Subtract entry by entry, with broadcasting.
 
-    >>> subtract([1.0, 2.0], 1)
+    Parameters
+    ----------
+    a : Tensor, any shape
+    b : Tensor, shape that broadcasts with that of a
+
+    Raises
+    ------
+    ShapeError
+        When the shapes do not broadcast.
+
+    Examples
+    --------
+    >>> import tinyattn as ta
+    >>> ta.subtract([1.0, 2.0], 1)
     tensor([0., 1.], shape=(2,))
     """
     return _two(elementwise.subtract, a, b)
@@ -120,7 +146,20 @@ def subtract(a: TensorLike, b: TensorLike) -> Tensor:
 def multiply(a: TensorLike, b: TensorLike) -> Tensor:
     """Multiply entry by entry, with broadcasting.
 
-    >>> multiply([1.0, 2.0], [3.0, 4.0])
+    Parameters
+    ----------
+    a : Tensor, any shape
+    b : Tensor, shape that broadcasts with that of a
+
+    Raises
+    ------
+    ShapeError
+        When the shapes do not broadcast.
+
+    Examples
+    --------
+    >>> import tinyattn as ta
+    >>> ta.multiply([1.0, 2.0], [3.0, 4.0])
     tensor([3., 8.], shape=(2,))
     """
     return _two(elementwise.multiply, a, b)
@@ -129,7 +168,20 @@ def multiply(a: TensorLike, b: TensorLike) -> Tensor:
 def divide(a: TensorLike, b: TensorLike) -> Tensor:
     """Divide entry by entry, with broadcasting.
 
-    >>> divide([1.0, 2.0], 2)
+    Parameters
+    ----------
+    a : Tensor, any shape
+    b : Tensor, shape that broadcasts with that of a
+
+    Raises
+    ------
+    ShapeError
+        When the shapes do not broadcast.
+
+    Examples
+    --------
+    >>> import tinyattn as ta
+    >>> ta.divide([1.0, 2.0], 2)
     tensor([0.5, 1. ], shape=(2,))
     """
     return _two(elementwise.divide, a, b)
@@ -138,16 +190,38 @@ def divide(a: TensorLike, b: TensorLike) -> Tensor:
 def negative(x: TensorLike) -> Tensor:
     """Change the sign of each entry.
 
-    >>> negative([1.0, -2.0])
+    Parameters
+    ----------
+    x : Tensor, any shape
+
+    Examples
+    --------
+    >>> import tinyattn as ta
+    >>> ta.negative([1.0, -2.0])
     tensor([-1.,  2.], shape=(2,))
     """
     return unary(elementwise.negative, x)
 
 
 def power(a: TensorLike, b: TensorLike) -> Tensor:
-    """Raise to a power; base and exponent may both be differentiated, a whole exponent needs no logarithm.
+    """Raise to a power; base and exponent may both be differentiated.
 
-    >>> power([-2.0, 3.0], 2)
+    Parameters
+    ----------
+    a : Tensor, any shape
+        The base.
+    b : Tensor, shape that broadcasts with that of a; or int
+        The exponent.  A Python int needs no logarithm, so the base may be negative.
+
+    Raises
+    ------
+    ShapeError
+        When the shapes do not broadcast.
+
+    Examples
+    --------
+    >>> import tinyattn as ta
+    >>> ta.power([-2.0, 3.0], 2)
     tensor([4., 9.], shape=(2,))
     """
     if type(b) is int:
@@ -158,7 +232,14 @@ def power(a: TensorLike, b: TensorLike) -> Tensor:
 def abs(x: TensorLike) -> Tensor:
     """Take the absolute value; the slope at 0 is 0 here.
 
-    >>> abs([-1.5, 2.0])
+    Parameters
+    ----------
+    x : Tensor, any shape
+
+    Examples
+    --------
+    >>> import tinyattn as ta
+    >>> ta.abs([-1.5, 2.0])
     tensor([1.5, 2. ], shape=(2,))
     """
     return unary(elementwise.absolute, x)
@@ -167,8 +248,15 @@ def abs(x: TensorLike) -> Tensor:
 def exp(x: TensorLike) -> Tensor:
     """Raise e to each entry.
 
-    >>> exp([0.0])
-    tensor([1.], shape=(1,))
+    Parameters
+    ----------
+    x : Tensor, any shape
+
+    Examples
+    --------
+    >>> import tinyattn as ta
+    >>> ta.exp([0.0, 1.0])
+    tensor([1.        , 2.71828183], shape=(2,))
     """
     return unary(elementwise.exp, x)
 
@@ -176,7 +264,14 @@ def exp(x: TensorLike) -> Tensor:
 def log(x: TensorLike) -> Tensor:
     """Take the natural logarithm.
 
-    >>> log([1.0])
+    Parameters
+    ----------
+    x : Tensor, any shape
+
+    Examples
+    --------
+    >>> import tinyattn as ta
+    >>> ta.log([1.0])
     tensor([0.], shape=(1,))
     """
     return unary(elementwise.log, x)
@@ -185,7 +280,14 @@ def log(x: TensorLike) -> Tensor:
 def sqrt(x: TensorLike) -> Tensor:
     """Take the square root.
 
-    >>> sqrt([9.0])
+    Parameters
+    ----------
+    x : Tensor, any shape
+
+    Examples
+    --------
+    >>> import tinyattn as ta
+    >>> ta.sqrt([9.0])
     tensor([3.], shape=(1,))
     """
     return unary(elementwise.sqrt, x)
@@ -194,7 +296,14 @@ def sqrt(x: TensorLike) -> Tensor:
 def sin(x: TensorLike) -> Tensor:
     """Take the sine of an angle in radians.
 
-    >>> sin([0.0])
+    Parameters
+    ----------
+    x : Tensor, any shape
+
+    Examples
+    --------
+    >>> import tinyattn as ta
+    >>> ta.sin([0.0])
     tensor([0.], shape=(1,))
     """
     return unary(elementwise.sin, x)
@@ -203,7 +312,14 @@ def sin(x: TensorLike) -> Tensor:
 def cos(x: TensorLike) -> Tensor:
     """Take the cosine of an angle in radians.
 
-    >>> cos([0.0])
+    Parameters
+    ----------
+    x : Tensor, any shape
+
+    Examples
+    --------
+    >>> import tinyattn as ta
+    >>> ta.cos([0.0])
     tensor([1.], shape=(1,))
     """
     return unary(elementwise.cos, x)
@@ -212,7 +328,14 @@ def cos(x: TensorLike) -> Tensor:
 def tanh(x: TensorLike) -> Tensor:
     """Take the hyperbolic tangent, which squeezes any number between -1 and 1.
 
-    >>> tanh([0.0])
+    Parameters
+    ----------
+    x : Tensor, any shape
+
+    Examples
+    --------
+    >>> import tinyattn as ta
+    >>> ta.tanh([0.0])
     tensor([0.], shape=(1,))
     """
     return unary(elementwise.tanh, x)
@@ -221,7 +344,14 @@ def tanh(x: TensorLike) -> Tensor:
 def sigmoid(x: TensorLike) -> Tensor:
     """Compute 1 / (1 + exp(-x)) without overflow.
 
-    >>> sigmoid([0.0])
+    Parameters
+    ----------
+    x : Tensor, any shape
+
+    Examples
+    --------
+    >>> import tinyattn as ta
+    >>> ta.sigmoid([0.0])
     tensor([0.5], shape=(1,))
     """
     return unary(elementwise.sigmoid, x)
@@ -230,7 +360,14 @@ def sigmoid(x: TensorLike) -> Tensor:
 def erf(x: TensorLike) -> Tensor:
     """Compute the error function, 2/sqrt(pi) times the integral of exp(-t^2) from 0 to x.
 
-    >>> erf([0.0])
+    Parameters
+    ----------
+    x : Tensor, any shape
+
+    Examples
+    --------
+    >>> import tinyattn as ta
+    >>> ta.erf([0.0])
     tensor([0.], shape=(1,))
     """
     return unary(elementwise.erf, x)
@@ -239,7 +376,14 @@ def erf(x: TensorLike) -> Tensor:
 def relu(x: TensorLike) -> Tensor:
     """Keep positive entries, make the others 0; the slope at 0 is 0 here.
 
-    >>> relu([-1.0, 2.0])
+    Parameters
+    ----------
+    x : Tensor, any shape
+
+    Examples
+    --------
+    >>> import tinyattn as ta
+    >>> ta.relu([-1.0, 2.0])
     tensor([0., 2.], shape=(2,))
     """
     return unary(elementwise.relu, x)
@@ -248,7 +392,20 @@ def relu(x: TensorLike) -> Tensor:
 def maximum(a: TensorLike, b: TensorLike) -> Tensor:
     """Take the larger of two entries; a tie shares the gradient equally.
 
-    >>> maximum([1.0, 5.0], 3)
+    Parameters
+    ----------
+    a : Tensor, any shape
+    b : Tensor, shape that broadcasts with that of a
+
+    Raises
+    ------
+    ShapeError
+        When the shapes do not broadcast.
+
+    Examples
+    --------
+    >>> import tinyattn as ta
+    >>> ta.maximum([1.0, 5.0], 3)
     tensor([3., 5.], shape=(2,))
     """
     return _two(elementwise.maximum, a, b)
@@ -257,7 +414,20 @@ def maximum(a: TensorLike, b: TensorLike) -> Tensor:
 def minimum(a: TensorLike, b: TensorLike) -> Tensor:
     """Take the smaller of two entries; a tie shares the gradient equally.
 
-    >>> minimum([1.0, 5.0], 3)
+    Parameters
+    ----------
+    a : Tensor, any shape
+    b : Tensor, shape that broadcasts with that of a
+
+    Raises
+    ------
+    ShapeError
+        When the shapes do not broadcast.
+
+    Examples
+    --------
+    >>> import tinyattn as ta
+    >>> ta.minimum([1.0, 5.0], 3)
     tensor([1., 3.], shape=(2,))
     """
     return _two(elementwise.minimum, a, b)
@@ -266,7 +436,21 @@ def minimum(a: TensorLike, b: TensorLike) -> Tensor:
 def clip(x: TensorLike, low: float | None = None, high: float | None = None) -> Tensor:
     """Move entries below ``low`` up to it and entries above ``high`` down to it; the slope at a bound is 0.
 
-    >>> clip([-2.0, 0.5, 7.0], 0, 1)
+    Parameters
+    ----------
+    x : Tensor, any shape
+    low, high : float, optional
+        At least one of them.
+
+    Raises
+    ------
+    ArgumentError
+        When low is above high, or neither is given.
+
+    Examples
+    --------
+    >>> import tinyattn as ta
+    >>> ta.clip([-2.0, 0.5, 7.0], 0, 1)
     tensor([0. , 0.5, 1. ], shape=(3,))
     """
     bounds = [None if bound is None else one_number(bound, "clip", name) for bound, name in ((low, "low"), (high, "high"))]
@@ -280,7 +464,22 @@ def clip(x: TensorLike, low: float | None = None, high: float | None = None) -> 
 def where(condition: ArrayLike | Tensor, a: TensorLike, b: TensorLike) -> Tensor:
     """Take ``a`` where the condition holds and ``b`` elsewhere; what is not taken gets a gradient of exactly 0.
 
-    >>> where([True, False], [1.0, 2.0], 0)
+    Parameters
+    ----------
+    condition : array of bool, shape that broadcasts with those of a and b
+    a, b : Tensor, shapes that broadcast
+
+    Raises
+    ------
+    ShapeError
+        When the shapes do not broadcast.
+    ArgumentTypeError
+        When the condition is not boolean.
+
+    Examples
+    --------
+    >>> import tinyattn as ta
+    >>> ta.where([True, False], [1.0, 2.0], 0)
     tensor([1., 0.], shape=(2,))
     """
     chosen = boolean(condition, "where", "condition")
@@ -317,8 +516,23 @@ def boolean(value: Any, name: str, what: str) -> np.ndarray:
 def astype(x: TensorLike, dtype: DTypeLike) -> Tensor:
     """Convert to another floating-point dtype; the gradient is converted back.
 
-    >>> astype([1.0], np.float32).dtype
-    dtype('float32')
+    Parameters
+    ----------
+    x : Tensor, any shape
+    dtype : dtype
+        float16, float32 or float64.
+
+    Raises
+    ------
+    ArgumentTypeError
+        For any other dtype.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import tinyattn as ta
+    >>> ta.astype([1.0], np.float32)
+    tensor([1.], shape=(1,), dtype=float32)
     """
     tensor = operand(x, "astype")
     try:
@@ -343,7 +557,23 @@ def _reduce(op: Any, x: TensorLike, axis: Axis, keepdims: bool) -> Tensor:
 def sum(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """Add up along the given axes; all of them by default.
 
-    >>> sum([[1.0, 2.0], [3.0, 4.0]], axis=0)
+    Parameters
+    ----------
+    x : Tensor, any shape
+    axis : int, tuple of int or None
+        The axes to reduce; None means all.
+    keepdims : bool
+        Whether reduced axes stay, with size 1.
+
+    Raises
+    ------
+    AxisError
+        When x has no such axis, or an axis is named twice.
+
+    Examples
+    --------
+    >>> import tinyattn as ta
+    >>> ta.sum([[1.0, 2.0], [3.0, 4.0]], axis=0)
     tensor([4., 6.], shape=(2,))
     """
     return _reduce(reductions.sum, x, axis, keepdims)
@@ -352,7 +582,25 @@ def sum(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
 def max(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """Find the largest entry along the given axes; ties share the gradient equally.
 
-    >>> max([[1.0, 2.0], [3.0, 0.0]], axis=1)
+    Parameters
+    ----------
+    x : Tensor, any shape
+    axis : int, tuple of int or None
+        The axes to reduce; None means all.
+    keepdims : bool
+        Whether reduced axes stay, with size 1.
+
+    Raises
+    ------
+    AxisError
+        When x has no such axis, or an axis is named twice.
+    ShapeError
+        When an axis has size 0.
+
+    Examples
+    --------
+    >>> import tinyattn as ta
+    >>> ta.max([[1.0, 2.0], [3.0, 0.0]], axis=1)
     tensor([2., 3.], shape=(2,))
     """
     return _reduce(reductions.max, x, axis, keepdims)
@@ -361,7 +609,25 @@ def max(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
 def min(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """Find the smallest entry along the given axes; ties share the gradient equally.
 
-    >>> min([[1.0, 2.0], [3.0, 0.0]], axis=1)
+    Parameters
+    ----------
+    x : Tensor, any shape
+    axis : int, tuple of int or None
+        The axes to reduce; None means all.
+    keepdims : bool
+        Whether reduced axes stay, with size 1.
+
+    Raises
+    ------
+    AxisError
+        When x has no such axis, or an axis is named twice.
+    ShapeError
+        When an axis has size 0.
+
+    Examples
+    --------
+    >>> import tinyattn as ta
+    >>> ta.min([[1.0, 2.0], [3.0, 0.0]], axis=1)
     tensor([1., 0.], shape=(2,))
     """
     return _reduce(reductions.min, x, axis, keepdims)
@@ -370,16 +636,51 @@ def min(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
 def prod(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """Multiply along the given axes; the gradient is right where entries are 0, too.
 
-    >>> prod([2.0, 3.0])
+    Parameters
+    ----------
+    x : Tensor, any shape
+    axis : int, tuple of int or None
+        The axes to reduce; None means all.
+    keepdims : bool
+        Whether reduced axes stay, with size 1.
+
+    Raises
+    ------
+    AxisError
+        When x has no such axis, or an axis is named twice.
+
+    Examples
+    --------
+    >>> import tinyattn as ta
+    >>> ta.prod([2.0, 3.0])
     tensor(6., shape=())
     """
     return _reduce(reductions.prod, x, axis, keepdims)
 
 
 def size_of(x: TensorLike, axis: Axis = None) -> Tensor:
-    """The length of an axis (or the product of several) as a number that stays a symbol in formulas.
+    """The length of an axis, or the product of several, as a number that stays a symbol in formulas.
 
-    >>> size_of([[1.0, 2.0, 3.0]], axis=-1)
+    Parameters
+    ----------
+    x : Tensor, any shape
+    axis : int, tuple of int or None
+        The axes to count; None means all.
+
+    Returns
+    -------
+    Tensor, shape ()
+        A constant: the length does not depend on the numbers.
+
+    Raises
+    ------
+    AxisError
+        When x has no such axis, or an axis is named twice.
+
+    Examples
+    --------
+    >>> import tinyattn as ta
+    >>> ta.size_of([[1.0, 2.0, 3.0]], axis=-1)
     tensor(3., shape=())
     """
     tensor = operand(x, "size_of")
@@ -392,7 +693,26 @@ def size_of(x: TensorLike, axis: Axis = None) -> Tensor:
 def matmul(a: TensorLike, b: TensorLike) -> Tensor:
     """Multiply matrices; vectors and batches of matrices as in NumPy.
 
-    >>> matmul([[1.0, 2.0]], [[3.0], [4.0]])
+    Parameters
+    ----------
+    a : Tensor, shape (..., n, d) or (d,)
+    b : Tensor, shape (..., d, m) or (d,)
+        Leading axes broadcast.
+
+    Returns
+    -------
+    Tensor, shape (..., n, m)
+        A vector has lost its axis: (d,) with (d, m) gives (m,), (d,) with (d,) a single number.
+
+    Raises
+    ------
+    ShapeError
+        When the inner sizes differ, or leading axes do not broadcast.
+
+    Examples
+    --------
+    >>> import tinyattn as ta
+    >>> ta.matmul([[1.0, 2.0]], [[3.0], [4.0]])
     tensor([[11.]], shape=(1, 1))
     """
     return _two(linear.matmul, a, b)
@@ -401,7 +721,21 @@ def matmul(a: TensorLike, b: TensorLike) -> Tensor:
 def einsum(subscripts: str, *operands: TensorLike) -> Tensor:
     """Sum of products in index notation: one letter per axis, letters missing on the right are summed.
 
-    >>> einsum("ij,jk->ik", [[1.0, 2.0]], [[3.0], [4.0]])
+    Parameters
+    ----------
+    subscripts : str
+        Such as ``ij,jk->ik``.  ``...`` stands for any further axes; a letter may come twice in one operand.
+    *operands : Tensor, shapes that the subscripts name
+
+    Raises
+    ------
+    ShapeError
+        When an operand has another number of axes than are named, or a letter two sizes.
+
+    Examples
+    --------
+    >>> import tinyattn as ta
+    >>> ta.einsum("ij,jk->ik", [[1.0, 2.0]], [[3.0], [4.0]])
     tensor([[11.]], shape=(1, 1))
     """
     if not isinstance(subscripts, str):
@@ -422,9 +756,23 @@ def einsum(subscripts: str, *operands: TensorLike) -> Tensor:
 
 
 def reshape(x: TensorLike, *shape: Any) -> Tensor:
-    """Arrange the same numbers, row by row, in another shape; one size may be -1.
+    """Arrange the same numbers, row by row, in another shape.
 
-    >>> reshape([[1.0, 2.0], [3.0, 4.0]], (4,))
+    Parameters
+    ----------
+    x : Tensor, any shape
+    *shape : int, or one tuple of int
+        One size may be -1: what is left over.
+
+    Raises
+    ------
+    ShapeError
+        When the numbers do not fill the shape.
+
+    Examples
+    --------
+    >>> import tinyattn as ta
+    >>> ta.reshape([[1.0, 2.0], [3.0, 4.0]], (4,))
     tensor([1., 2., 3., 4.], shape=(4,))
     """
     tensor = operand(x, "reshape")
@@ -450,7 +798,21 @@ def _full_shape(shape: tuple[int, ...], x: Tensor) -> tuple[int, ...]:
 def transpose(x: TensorLike, *axes: Any) -> Tensor:
     """Reorder the axes; without ``axes`` they are reversed.
 
-    >>> transpose([[1.0, 2.0]])
+    Parameters
+    ----------
+    x : Tensor, any shape
+    *axes : int, or one tuple of int
+        Result axis i is axis ``axes[i]`` of x.
+
+    Raises
+    ------
+    AxisError
+        When the axes do not name each axis once.
+
+    Examples
+    --------
+    >>> import tinyattn as ta
+    >>> ta.transpose([[1.0, 2.0]])
     tensor([[1.],
             [2.]], shape=(2, 1))
     """
@@ -467,8 +829,25 @@ def transpose(x: TensorLike, *axes: Any) -> Tensor:
 def matrix_transpose(x: TensorLike) -> Tensor:
     """Exchange the last two axes, the transpose of each matrix; also ``x.mT``.
 
-    >>> matrix_transpose([[[1.0, 2.0]]]).shape
-    (1, 2, 1)
+    Parameters
+    ----------
+    x : Tensor, shape (..., n, m)
+
+    Returns
+    -------
+    Tensor, shape (..., m, n)
+
+    Raises
+    ------
+    AxisError
+        When x has fewer than two axes.
+
+    Examples
+    --------
+    >>> import tinyattn as ta
+    >>> ta.matrix_transpose([[1.0, 2.0]])
+    tensor([[1.],
+            [2.]], shape=(2, 1))
     """
     tensor = operand(x, "matrix_transpose")
     if tensor.ndim < 2:
@@ -482,8 +861,21 @@ def matrix_transpose(x: TensorLike) -> Tensor:
 def expand_dims(x: TensorLike, axis: Axis) -> Tensor:
     """Insert axes of size 1 at the given places of the result.
 
-    >>> expand_dims([1.0, 2.0], 0).shape
-    (1, 2)
+    Parameters
+    ----------
+    x : Tensor, any shape
+    axis : int or tuple of int
+
+    Raises
+    ------
+    AxisError
+        When the result has no such axis, or a place is named twice.
+
+    Examples
+    --------
+    >>> import tinyattn as ta
+    >>> ta.expand_dims([1.0, 2.0], 0)
+    tensor([[1., 2.]], shape=(1, 2))
     """
     tensor = operand(x, "expand_dims")
     wanted = tuple(axis) if isinstance(axis, (tuple, list)) else (axis,)
@@ -497,8 +889,23 @@ def expand_dims(x: TensorLike, axis: Axis) -> Tensor:
 def squeeze(x: TensorLike, axis: Axis = None) -> Tensor:
     """Drop axes of size 1; all of them by default.
 
-    >>> squeeze([[1.0, 2.0]]).shape
-    (2,)
+    Parameters
+    ----------
+    x : Tensor, any shape
+    axis : int, tuple of int or None
+
+    Raises
+    ------
+    ShapeError
+        When an axis that is named has another size.
+    AxisError
+        When x has no such axis, or an axis is named twice.
+
+    Examples
+    --------
+    >>> import tinyattn as ta
+    >>> ta.squeeze([[1.0, 2.0]])
+    tensor([1., 2.], shape=(2,))
     """
     tensor = operand(x, "squeeze")
     if axis is None:
@@ -514,7 +921,20 @@ def squeeze(x: TensorLike, axis: Axis = None) -> Tensor:
 def broadcast_to(x: TensorLike, shape: Any) -> Tensor:
     """Repeat along axes of size 1 (and new leading axes) until the shape is reached.
 
-    >>> broadcast_to([1.0, 2.0], (2, 2))
+    Parameters
+    ----------
+    x : Tensor, any shape
+    shape : tuple of int
+
+    Raises
+    ------
+    ShapeError
+        When x does not broadcast to it.
+
+    Examples
+    --------
+    >>> import tinyattn as ta
+    >>> ta.broadcast_to([1.0, 2.0], (2, 2))
     tensor([[1., 2.],
             [1., 2.]], shape=(2, 2))
     """
@@ -534,7 +954,22 @@ def _pieces(tensors: Any, name: str) -> tuple[Tensor, ...]:
 def concatenate(tensors: Sequence[TensorLike], axis: int = 0) -> Tensor:
     """Join tensors along an axis that they have.
 
-    >>> concatenate([[1.0], [2.0, 3.0]])
+    Parameters
+    ----------
+    tensors : sequence of Tensor, shapes equal but for the axis
+    axis : int
+
+    Raises
+    ------
+    ShapeError
+        When the other axes differ.
+    ArgumentError
+        When the list is empty.
+
+    Examples
+    --------
+    >>> import tinyattn as ta
+    >>> ta.concatenate([[1.0], [2.0, 3.0]])
     tensor([1., 2., 3.], shape=(3,))
     """
     pieces = _pieces(tensors, "concatenate")
@@ -544,7 +979,23 @@ def concatenate(tensors: Sequence[TensorLike], axis: int = 0) -> Tensor:
 def stack(tensors: Sequence[TensorLike], axis: int = 0) -> Tensor:
     """Join tensors of one shape along a new axis.
 
-    >>> stack([[1.0, 2.0], [3.0, 4.0]], axis=1)
+    Parameters
+    ----------
+    tensors : sequence of Tensor, all of one shape
+    axis : int
+        Where the new axis stands in the result.
+
+    Raises
+    ------
+    ShapeError
+        When the shapes differ.
+    ArgumentError
+        When the list is empty.
+
+    Examples
+    --------
+    >>> import tinyattn as ta
+    >>> ta.stack([[1.0, 2.0], [3.0, 4.0]], axis=1)
     tensor([[1., 3.],
             [2., 4.]], shape=(2, 2))
     """
@@ -553,9 +1004,24 @@ def stack(tensors: Sequence[TensorLike], axis: int = 0) -> Tensor:
 
 
 def pad(x: TensorLike, pad_width: Any, value: float = 0.0) -> Tensor:
-    """Put a border of one value around; ``pad_width`` as in NumPy: a number, a pair, or a pair for each axis.
+    """Put a border of one value around.
 
-    >>> pad([1.0], (1, 2))
+    Parameters
+    ----------
+    x : Tensor, any shape
+    pad_width : int, pair of int, or a pair for each axis
+        How many entries before and after, as in NumPy.
+    value : float
+
+    Raises
+    ------
+    ArgumentError
+        When the widths are negative or do not fit the axes.
+
+    Examples
+    --------
+    >>> import tinyattn as ta
+    >>> ta.pad([1.0], (1, 2))
     tensor([0., 1., 0., 0.], shape=(4,))
     """
     tensor = operand(x, "pad")
@@ -574,9 +1040,23 @@ def pad(x: TensorLike, pad_width: Any, value: float = 0.0) -> Tensor:
 
 
 def index(x: TensorLike, key: Any) -> Tensor:
-    """Read entries, ``x[key]``, with everything that NumPy takes as a key; repeated entries add up going back.
+    """Read entries, ``x[key]``; repeated entries add up going back.
 
-    >>> index([1.0, 2.0, 3.0], [0, 0, 2])
+    Parameters
+    ----------
+    x : Tensor, any shape
+    key : int, slice, array of int or bool, None, ..., or a tuple of these
+        Whatever NumPy takes as a key.
+
+    Raises
+    ------
+    IndexRangeError
+        When an index is outside its axis, or is no whole number.
+
+    Examples
+    --------
+    >>> import tinyattn as ta
+    >>> ta.index([1.0, 2.0, 3.0], [0, 0, 2])
     tensor([1., 1., 3.], shape=(3,))
     """
     tensor = operand(x, "index")
@@ -604,7 +1084,29 @@ def _key_part(part: Any) -> Any:
 def take_along_axis(x: TensorLike, indices: ArrayLike, axis: int = -1) -> Tensor:
     """For each place along an axis read the entry that ``indices`` names there.
 
-    >>> take_along_axis([[1.0, 2.0], [3.0, 4.0]], [[1], [0]], axis=1)
+    Parameters
+    ----------
+    x : Tensor, shape (..., n, ...)
+        n entries along the axis.
+    indices : array of int, shape (..., k, ...)
+        As many axes as x; the others broadcast to those of x.
+    axis : int
+
+    Returns
+    -------
+    Tensor, shape (..., k, ...)
+
+    Raises
+    ------
+    ShapeError
+        When the shapes do not go together.
+    IndexRangeError
+        When an index is outside the axis.
+
+    Examples
+    --------
+    >>> import tinyattn as ta
+    >>> ta.take_along_axis([[1.0, 2.0], [3.0, 4.0]], [[1], [0]], axis=1)
     tensor([[2.],
             [3.]], shape=(2, 1))
     """
@@ -647,20 +1149,32 @@ def in_range(array: np.ndarray, size: int, name: str, what: str, x: Tensor | Non
 def softmax(x: TensorLike, axis: int = -1, keep: ArrayLike | None = None) -> Tensor:
     """Turn scores into weights that are positive and sum to 1 along an axis.
 
+    ``y_i = exp(x_i) / sum_j exp(x_j)``
+
     Parameters
     ----------
-    x : Tensor, shape (..., n), float
+    x : Tensor, shape (..., n)
         Scores of any size; the largest is subtracted first, which changes nothing but prevents overflow.
     axis : int
         The axis along which the weights sum to 1.
-    keep : bool array that broadcasts to the shape of x, optional
+    keep : array of bool, shape that broadcasts to that of x, optional
         Where False, the weight is 0 and the score is not read; a row with nothing kept is a row of zeros.
+
+    Raises
+    ------
+    AxisError
+        When x has no such axis, or an axis is named twice.
+    ShapeError
+        When keep does not broadcast to the shape of x.
+    ArgumentTypeError
+        When keep is not boolean.
 
     Examples
     --------
-    >>> softmax([0.0, 0.0])
+    >>> import tinyattn as ta
+    >>> ta.softmax([0.0, 0.0])
     tensor([0.5, 0.5], shape=(2,))
-    >>> softmax([0.0, 5.0], keep=[True, False])
+    >>> ta.softmax([0.0, 5.0], keep=[True, False])
     tensor([1., 0.], shape=(2,))
     """
     tensor = operand(x, "softmax")
@@ -685,7 +1199,24 @@ def _floating(x: Tensor) -> Tensor:
 def log_softmax(x: TensorLike, axis: int = -1) -> Tensor:
     """The logarithm of `softmax`, finite where softmax itself would round to 0.
 
-    >>> log_softmax([0.0, 1000.0])
+    ``y_i = x_i - log sum_j exp(x_j)``
+
+    Parameters
+    ----------
+    x : Tensor, shape (..., n)
+        Scores of any size.
+    axis : int
+        The axis along which the weights would sum to 1.
+
+    Raises
+    ------
+    AxisError
+        When x has no such axis, or an axis is named twice.
+
+    Examples
+    --------
+    >>> import tinyattn as ta
+    >>> ta.log_softmax([0.0, 1000.0])
     tensor([-1000.,     0.], shape=(2,))
     """
     tensor = operand(x, "log_softmax")
@@ -693,9 +1224,27 @@ def log_softmax(x: TensorLike, axis: int = -1) -> Tensor:
 
 
 def layer_norm(x: TensorLike, gain: TensorLike, bias: TensorLike, eps: float = 1e-5) -> Tensor:
-    """Bring each row to mean 0 and variance 1, then scale and shift each entry (Ba et al. 2016, section 3).
+    """Bring each row to mean 0 and variance 1, then scale and shift each entry.
 
-    >>> layer_norm([[1.0, 3.0]], [1.0, 1.0], [0.0, 0.0], eps=0)
+    ``y_i = (x_i - mean) / sqrt(variance + eps) * gain_i + bias_i`` (Ba, Kiros and Hinton 2016, section 3).
+
+    Parameters
+    ----------
+    x : Tensor, shape (..., d)
+    gain : Tensor, shape (d,)
+    bias : Tensor, shape (d,)
+    eps : float
+        Added to the variance, so that a row of equal numbers does no harm.
+
+    Raises
+    ------
+    ShapeError
+        When gain or bias has not one number for each entry of a row.
+
+    Examples
+    --------
+    >>> import tinyattn as ta
+    >>> ta.layer_norm([[1.0, 3.0]], [1.0, 1.0], [0.0, 0.0], eps=0)
     tensor([[-1.,  1.]], shape=(1, 2))
     """
     rows, scale, shift = (operand(part, "layer_norm") for part in (x, gain, bias))
