@@ -23,21 +23,18 @@ Tagger(
 )
 """
 
-from tinyattn.nn import init
+from tinyattn.nn import init, masks, normalise, scores
 from tinyattn.nn.attention import AttentionSteps, SelfAttention, attention
-from tinyattn.nn.layers import Embedding, Linear
+from tinyattn.nn.layers import MLP, Dropout, Embedding, LayerNorm, Linear, RMSNorm
+from tinyattn.nn.linear_attention import Fastformer, FastformerSteps, LinearAttention
 from tinyattn.nn.module import Module
-from tinyattn.nn.positions import LearnedPosition, SinusoidalPosition, sinusoidal
+from tinyattn.nn.multi_head import KeyValueCache, MultiHeadAttention, merge_heads, split_heads
+from tinyattn.nn.positions import DistanceBias, LearnedPosition, RotaryPosition, SinusoidalPosition, sinusoidal
+from tinyattn.nn.scores import AdditiveScore, GeneralScore
 
 __all__ = [
-    "AttentionSteps",
-    "Embedding",
-    "LearnedPosition",
-    "Linear",
-    "Module",
-    "SelfAttention",
-    "SinusoidalPosition",
-    "attention",
-    "init",
-    "sinusoidal",
-]
+    "MLP", "AdditiveScore", "AttentionSteps", "DistanceBias", "Dropout", "Embedding", "Fastformer", "FastformerSteps",
+    "GeneralScore", "KeyValueCache", "LayerNorm", "LearnedPosition", "Linear", "LinearAttention", "Module",
+    "MultiHeadAttention", "RMSNorm", "RotaryPosition", "SelfAttention", "SinusoidalPosition", "attention", "init",
+    "masks", "merge_heads", "normalise", "scores", "sinusoidal", "split_heads",
+]  # fmt: skip

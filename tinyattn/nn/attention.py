@@ -1,4 +1,7 @@
-"""Self-attention, taken apart: what each word asks, what it answers to, and the weighted mean of values."""
+"""Self-attention, taken apart: score, mask, weights, weighted mean; each part can be exchanged by name.
+
+What stands in for the parts is in `scores`, `normalise` and `masks`.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +10,15 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, overload
 import numpy as np
 
 import tinyattn as ta
-from tinyattn.errors import ShapeError, message
-from tinyattn.functions import boolean, operand
+from tinyattn.errors import ArgumentError, ShapeError, message
+from tinyattn.functions import operand
 from tinyattn.nn import init
+from tinyattn.nn.apart import project, rows_apart
+from tinyattn.nn.masks import visible
 from tinyattn.nn.module import Module, check_size, check_width
-from tinyattn.tensor import Tensor
+from tinyattn.nn.normalise import Normalise, normalise_named
+from tinyattn.nn.scores import SCORES, AdditiveScore, GeneralScore, Score, score_named
+from tinyattn.tensor import Tensor, values_of
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -33,9 +40,9 @@ class AttentionSteps(NamedTuple):
     v : Tensor, shape (..., m, d_v)
         Values: what each word passes on.
     scores : Tensor, shape (..., n, m)
-        How well key j answers query i.
+        How well key j answers query i, with the bias where there is one.
     weights : Tensor, shape (..., n, m)
-        The scores after softmax: each row sums to 1.
+        The scores after softmax, or what stands in for it: each row sums to 1.
     output : Tensor, shape (..., n, d_v)
         For each word the mean of the values, weighted.
     keep : ndarray of bool, shape broadcast to (..., n, m), or None
@@ -52,20 +59,28 @@ class AttentionSteps(NamedTuple):
 
     @property
     def masked_scores(self) -> np.ndarray:
-        """The scores as softmax sees them: minus infinity where a key is hidden.  Not recorded."""
+        """The scores as softmax sees them: minus infinity where a key is hidden.  Not recorded.
+
+        Examples
+        --------
+        >>> attention([[0.0]], [[1.0], [2.0]], [[1.0], [3.0]], keep=[True, False], return_steps=True).masked_scores
+        array([[  0., -inf]])
+        """
         seen = np.True_ if self.keep is None else self.keep
         return np.where(seen, self.scores.data, -np.inf)
 
 
 @overload
 def attention(
-    q: TensorLike, k: TensorLike, v: TensorLike, *, keep: ArrayLike | None = ..., causal: bool = ...,
-    scale: float | None = ..., return_steps: Literal[False] = ...,
+    q: TensorLike, k: TensorLike, v: TensorLike, *, score: str | Score | None = ..., normalise: str | Normalise = ...,
+    keep: ArrayLike | None = ..., bias: TensorLike | None = ..., causal: bool = ..., scale: float | None = ...,
+    return_steps: Literal[False] = ...,
 ) -> Tensor: ...  # fmt: skip
 @overload
 def attention(
-    q: TensorLike, k: TensorLike, v: TensorLike, *, keep: ArrayLike | None = ..., causal: bool = ...,
-    scale: float | None = ..., return_steps: Literal[True],
+    q: TensorLike, k: TensorLike, v: TensorLike, *, score: str | Score | None = ..., normalise: str | Normalise = ...,
+    keep: ArrayLike | None = ..., bias: TensorLike | None = ..., causal: bool = ..., scale: float | None = ...,
+    return_steps: Literal[True],
 ) -> AttentionSteps: ...  # fmt: skip
 
 
@@ -74,14 +89,17 @@ def attention(
     k: TensorLike,
     v: TensorLike,
     *,
+    score: str | Score | None = None,
+    normalise: str | Normalise = "softmax",
     keep: ArrayLike | None = None,
+    bias: TensorLike | None = None,
     causal: bool = False,
     scale: float | None = None,
     return_steps: bool = False,
 ) -> Tensor | AttentionSteps:
-    """Scaled dot-product attention: each query takes a weighted mean of the values (Vaswani et al. 2017).
+    """Attention: each query takes a weighted mean of the values (Vaswani et al. 2017).
 
-    Each step is recorded by itself, so that it can be printed, drawn and checked.  The same in one op is
+    Each step is recorded by itself, so that it can be printed, drawn and checked.  The usual one as a single op is
     `tinyattn.scaled_dot_product_attention`.
 
     Parameters
@@ -92,12 +110,20 @@ def attention(
         Keys, one row per position that answers.
     v : Tensor, shape (..., m, d_v)
         Values, what each position passes on.
+    score : "scaled_dot", "dot", "kernel", or a callable f(q, k), optional
+        How well a key answers a query; "scaled_dot" by default, "kernel" with ``normalise="linear"``.
+        `AdditiveScore` and `GeneralScore` are such callables.
+    normalise : "softmax", "relu", "relu_raw", "linear", or a callable f(scores, keep)
+        How scores become weights: see `tinyattn.nn.normalise`.
     keep : bool array that broadcasts to (..., n, m), optional
-        True where a query may attend to a key.  A query that may attend to nothing gets zeros.
+        True where a query may attend to a key.  A query that may attend to nothing gets zeros, and what is hidden
+        from a query is not read for it, whatever it holds.  See `tinyattn.nn.masks`.
+    bias : Tensor that broadcasts to (..., n, m), optional
+        Added to the scores: a number per distance, say.  Minus infinity hides the key.
     causal : bool
         Whether a query may only attend to keys up to its own position, aligned at the end.
     scale : float, optional
-        The factor on the dot products, 1/√d_k by default.
+        The factor on the scores; by default 1/√d_k with "scaled_dot", otherwise 1.
     return_steps : bool
         Whether to give all steps instead of the output alone.
 
@@ -112,16 +138,44 @@ def attention(
     tensor([[0.5, 0.5]], shape=(1, 2))
     >>> steps.output
     tensor([[2.]], shape=(1, 1))
+
+    With relu for softmax:
+
+    >>> attention([[1.0]], [[1.0], [2.0]], [[1.0], [3.0]], score="dot", normalise="relu")
+    tensor([[3.5]], shape=(1, 1))
     """
-    q, k, v = (operand(x, "attention") for x in (q, k, v))
-    _check_shapes(q, k, v)
-    seen = _mask(keep, causal, q.shape[-2], k.shape[-2])
-    k, v = _readable(k, seen), _readable(v, seen)
-    d_k = ta.size_of(k, -1)  # recorded, so that formulas say √d_k and not 2
-    scores = (q @ k.mT) * (1 / ta.sqrt(d_k) if scale is None else scale)  # (..., n, m)  does key j answer query i?
-    weights = ta.softmax(scores, axis=-1, keep=seen)  # (..., n, m)  rows sum to 1
+    given = q, k, v = operand(q, "attention"), operand(k, "attention"), operand(v, "attention")
+    match, weigh = _parts_named(score, normalise, bias, scale)
+    _check_shapes(q, k, v, match)
+    seen = visible(keep, causal, q.shape[-2], k.shape[-2], values_of(bias))
+    (q, k, v), lost = rows_apart(q, k, v, seen=seen)
+    scores = match(q, k)  # (..., n, m)  how well does key j answer query i?
+    if scale is not None:
+        scores = scores * scale  # (..., n, m)
+    if bias is not None:
+        scores = scores + bias  # (..., n, m)  a number for each pair, whatever the words are
+    weights = weigh(scores, seen)  # (..., n, m)  hidden keys get 0
     output = weights @ v  # (..., n, d_v)  the values, weighted
-    return AttentionSteps(q, k, v, scores, weights, output, seen) if return_steps else output
+    if lost is not None:
+        output = ta.where(lost, np.nan, output)  # a query that looks at nan gets nan, the others do not
+    return AttentionSteps(*given, scores, weights, output, seen) if return_steps else output
+
+
+def _parts_named(
+    score: str | Score | None, normalise: str | Normalise, bias: object, scale: float | None
+) -> tuple[Score, Normalise]:
+    """The two exchangeable parts; a scale of one's own takes the place of 1/√d_k."""
+    if score is None:
+        score = "kernel" if normalise == "linear" else "scaled_dot"
+    if normalise == "linear" and (score in ("dot", "scaled_dot") or bias is not None):
+        raise ArgumentError(
+            message(
+                f"attention: normalise='linear' with {'a bias' if bias is not None else f'score={score!r}'}.",
+                "It divides by the sum of a row, so no score may be negative.",
+                "Leave score and bias away, which gives score='kernel'.",
+            )
+        )
+    return score_named("dot" if score == "scaled_dot" and scale is not None else score), normalise_named(normalise)
 
 
 class SelfAttention(Module):
@@ -133,6 +187,10 @@ class SelfAttention(Module):
         Width of the rows that come in.
     d_k, d_v : int, optional
         Width of queries and keys, and of values; d when not given.
+    score : "scaled_dot", "dot", "kernel", "additive", "general", or a callable f(q, k), optional
+        How well a key answers a query.  "additive" and "general" bring weights of their own, in the part ``score``.
+    normalise : "softmax", "relu", "relu_raw", "linear", or a callable f(scores, keep)
+        How scores become weights.
     rng : numpy Generator, int or None
         Where the start of the weights comes from.
 
@@ -151,10 +209,21 @@ class SelfAttention(Module):
     True
     >>> layer.steps(x).weights.shape
     (3, 3)
+    >>> ta.nn.SelfAttention(4, score="additive", normalise="relu", rng=0)
+    SelfAttention(d=4, d_k=4, d_v=4, normalise=relu
+      score: AdditiveScore(4, 4, hidden=4)
+    )
     """
 
     def __init__(
-        self, d: int, d_k: int | None = None, d_v: int | None = None, *, rng: init.Rng = None
+        self,
+        d: int,
+        d_k: int | None = None,
+        d_v: int | None = None,
+        *,
+        score: str | Score | None = None,
+        normalise: str | Normalise = "softmax",
+        rng: init.Rng = None,
     ) -> None:
         d = check_size(d, "SelfAttention", "d")
         d_k = check_size(d if d_k is None else d_k, "SelfAttention", "d_k")
@@ -163,23 +232,29 @@ class SelfAttention(Module):
         self.W_q = ta.tensor(init.glorot(source, d, d_k), requires_grad=True, name="W_q")
         self.W_k = ta.tensor(init.glorot(source, d, d_k), requires_grad=True, name="W_k")
         self.W_v = ta.tensor(init.glorot(source, d, d_v), requires_grad=True, name="W_v")
+        self.score, self.normalise = checked_parts(score, normalise, d_k, source)
 
-    def forward(self, x: TensorLike, *, keep: ArrayLike | None = None, causal: bool = False) -> Tensor:
+    def forward(
+        self, x: TensorLike, *, keep: ArrayLike | None = None, bias: TensorLike | None = None, causal: bool = False
+    ) -> Tensor:
         """Give the output alone; see `steps`.
 
         Parameters
         ----------
         x : Tensor, shape (..., n, d)
         keep : bool array that broadcasts to (..., n, n), optional
+        bias : Tensor that broadcasts to (..., n, n), optional
         causal : bool
 
         Returns
         -------
         Tensor, shape (..., n, d_v)
         """
-        return self._attend(x, keep, causal).output
+        return self._attend(x, keep, bias, causal).output
 
-    def steps(self, x: TensorLike, *, keep: ArrayLike | None = None, causal: bool = False) -> AttentionSteps:
+    def steps(
+        self, x: TensorLike, *, keep: ArrayLike | None = None, bias: TensorLike | None = None, causal: bool = False
+    ) -> AttentionSteps:
         """Do the same as a call, and give every step.
 
         Parameters
@@ -188,6 +263,8 @@ class SelfAttention(Module):
             One row per word.
         keep : bool array that broadcasts to (..., n, n), optional
             True where the word of the row may attend to the word of the column.
+        bias : Tensor that broadcasts to (..., n, n), optional
+            Added to the scores.
         causal : bool
             Whether a word may only attend to itself and the words before it.
 
@@ -196,43 +273,44 @@ class SelfAttention(Module):
         AttentionSteps
         """
         with ta.scope(self.scope_name):
-            return self._attend(x, keep, causal)
+            return self._attend(x, keep, bias, causal)
 
-    def _attend(self, x: TensorLike, keep: ArrayLike | None, causal: bool) -> AttentionSteps:
+    def _attend(self, x: TensorLike, keep: ArrayLike | None, bias: TensorLike | None, causal: bool) -> AttentionSteps:
         rows = operand(x, "SelfAttention")
         check_width(rows, self.W_q.shape[0], "SelfAttention")
-        q = rows @ self.W_q  # (..., n, d_k)  what does each word ask?
-        k = rows @ self.W_k  # (..., n, d_k)  what does each word answer to?
-        v = rows @ self.W_v  # (..., n, d_v)  what does each word pass on?
-        return attention(q, k, v, keep=keep, causal=causal, return_steps=True)
+        q = project(rows, self.W_q)  # (..., n, d_k)  what does each word ask?
+        k = project(rows, self.W_k)  # (..., n, d_k)  what does each word answer to?
+        v = project(rows, self.W_v)  # (..., n, d_v)  what does each word pass on?
+        return attention(
+            q, k, v, score=self.score, normalise=self.normalise, keep=keep, bias=bias, causal=causal, return_steps=True
+        )
 
     def sizes(self) -> str:
-        """The three widths."""
-        return f"d={self.W_q.shape[0]}, d_k={self.W_k.shape[1]}, d_v={self.W_v.shape[1]}"
+        """The three widths, and the parts that are not the usual ones."""
+        widths = f"d={self.W_q.shape[0]}, d_k={self.W_k.shape[1]}, d_v={self.W_v.shape[1]}"
+        score = f", score={self.score}" if self.score in ("dot", "kernel") else ""
+        return widths + score + ("" if self.normalise == "softmax" else f", normalise={self.normalise}")
 
 
-def _mask(keep: ArrayLike | None, causal: bool, n: int, m: int) -> Mask | None:
-    """Who may attend to whom, or None when everybody may."""
-    mask = None if keep is None else boolean(keep, "attention", "keep")
-    if not causal:
-        return mask
-    triangle = np.tri(n, m, m - n, dtype=bool)
-    return triangle if mask is None else triangle & mask
+def checked_parts(
+    score: str | Score | None, normalise: str | Normalise, d_k: int, source: np.random.Generator
+) -> tuple[str | Score, str | Normalise]:
+    """The exchangeable parts of a layer, refused when it is made if they are not known; scores with their weights."""
+    if score == "additive":
+        score = AdditiveScore(d_k, d_k, rng=source)
+    elif score == "general":
+        score = GeneralScore(d_k, d_k, rng=source)
+    elif score is None:
+        score = "kernel" if normalise == "linear" else "scaled_dot"
+    _parts_named(score, normalise, None, None)
+    return score, normalise
 
 
-def _readable(x: Tensor, seen: Mask | None) -> Tensor:
-    """Zeros in place of a row that is hidden from every query: whatever it holds, it must not be read."""
-    if seen is None or np.isfinite(x.data).all():
-        return x
-    by_anybody = np.any(np.atleast_2d(seen), axis=-2, keepdims=True)  # (..., 1, m)
-    return ta.where(np.swapaxes(by_anybody, -1, -2), x, 0.0)
-
-
-def _check_shapes(q: Tensor, k: Tensor, v: Tensor) -> None:
+def _check_shapes(q: Tensor, k: Tensor, v: Tensor, match: Score) -> None:
     asked = f"attention(q: {q.shape}, k: {k.shape}, v: {v.shape})"
     if min(q.ndim, k.ndim, v.ndim) < 2:
         raise ShapeError(message(f"{asked}: each needs a row per word.", "", "Write q[None] for one row."))
-    if q.shape[-1] != k.shape[-1]:
+    if q.shape[-1] != k.shape[-1] and match in SCORES.values():
         raise ShapeError(
             message(
                 f"{asked}: a query has width {q.shape[-1]} and a key {k.shape[-1]}.",

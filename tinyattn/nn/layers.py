@@ -1,10 +1,13 @@
-"""Layers that look at one token at a time: Linear and Embedding.  Tokens are rows."""
+"""Layers that look at one token at a time: Linear, Embedding, norms, dropout and the MLP.  Tokens are rows."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 import tinyattn as ta
+from tinyattn.errors import ArgumentError
 from tinyattn.functions import operand
 from tinyattn.nn import init
 from tinyattn.nn.module import Module, check_size, check_width
@@ -121,3 +124,223 @@ class Embedding(Module):
     def sizes(self) -> str:
         """How many words, and the width."""
         return ", ".join(map(str, self.table.shape))
+
+
+class LayerNorm(Module):
+    """Bring each row to mean 0 and variance 1, then scale and shift each column (Ba et al. 2016).
+
+    Parameters
+    ----------
+    d : int
+        Width of a row.
+    eps : float
+        Added to the variance, so that a row of equal numbers can be divided.
+
+    Attributes
+    ----------
+    gain, bias : Tensor, shape (d,)
+        Start from ones and zeros.
+
+    Examples
+    --------
+    >>> import tinyattn as ta
+    >>> ta.nn.LayerNorm(2, eps=0)([[1.0, 3.0], [10.0, 30.0]])
+    tensor([[-1.,  1.],
+            [-1.,  1.]], shape=(2, 2), made by layer_norm)
+    """
+
+    def __init__(self, d: int, eps: float = 1e-5) -> None:
+        d, self.eps = check_size(d, "LayerNorm", "d"), eps
+        self.gain = ta.tensor([1.0] * d, requires_grad=True, name="gain")
+        self.bias = ta.tensor([0.0] * d, requires_grad=True, name="bias")
+
+    def forward(self, x: TensorLike) -> Tensor:
+        """Norm each row.
+
+        Parameters
+        ----------
+        x : Tensor, shape (..., d)
+
+        Returns
+        -------
+        Tensor, shape (..., d)
+        """
+        rows = operand(x, "LayerNorm")
+        check_width(rows, self.gain.shape[0], "LayerNorm")
+        return ta.layer_norm(rows, self.gain, self.bias, self.eps)
+
+    def sizes(self) -> str:
+        """The width."""
+        return str(self.gain.shape[0])
+
+
+class RMSNorm(Module):
+    """Divide each row by its root mean square, then scale each column (Zhang and Sennrich 2019).
+
+    Parameters
+    ----------
+    d : int
+        Width of a row.
+    eps : float
+        Added to the mean square.
+
+    Attributes
+    ----------
+    gain : Tensor, shape (d,)
+        Starts from ones.
+
+    Examples
+    --------
+    >>> import tinyattn as ta
+    >>> ta.nn.RMSNorm(2, eps=0)([[1.0, 1.0], [3.0, -3.0]]).tolist()
+    [[1.0, 1.0], [1.0, -1.0]]
+    """
+
+    def __init__(self, d: int, eps: float = 1e-5) -> None:
+        d, self.eps = check_size(d, "RMSNorm", "d"), eps
+        self.gain = ta.tensor([1.0] * d, requires_grad=True, name="gain")
+
+    def forward(self, x: TensorLike) -> Tensor:
+        """Norm each row.
+
+        Parameters
+        ----------
+        x : Tensor, shape (..., d)
+
+        Returns
+        -------
+        Tensor, shape (..., d)
+        """
+        rows = operand(x, "RMSNorm")
+        check_width(rows, self.gain.shape[0], "RMSNorm")
+        return ta.rms_norm(rows, self.gain, self.eps)
+
+    def sizes(self) -> str:
+        """The width."""
+        return str(self.gain.shape[0])
+
+
+class Dropout(Module):
+    """While learning, set entries to 0 by chance and scale the rest up, so that the mean stays; otherwise do nothing.
+
+    Parameters
+    ----------
+    p : float from 0 to 1
+        The share of entries that are dropped.
+    rng : numpy Generator, int or None
+        Where chance comes from; a checkpoint keeps its state.
+
+    Examples
+    --------
+    >>> import tinyattn as ta
+    >>> dropout = ta.nn.Dropout(0.5, rng=0)
+    >>> dropout([1.0, 1.0, 1.0, 1.0])
+    tensor([2., 0., 0., 0.], shape=(4,))
+    >>> dropout.eval()([1.0, 1.0, 1.0, 1.0])
+    tensor([1., 1., 1., 1.], shape=(4,))
+    """
+
+    def __init__(self, p: float, *, rng: init.Rng = None) -> None:
+        if not 0 <= p <= 1:
+            raise ArgumentError(f"Dropout: p={p!r} must be from 0 to 1.")
+        self.p, self.rng = p, init.generator(rng)
+
+    def forward(self, x: TensorLike) -> Tensor:
+        """Drop entries.
+
+        Parameters
+        ----------
+        x : Tensor, any shape
+
+        Returns
+        -------
+        Tensor, shape of x
+        """
+        return ta.dropout(x, self.p, self.rng, self.training)
+
+    def sizes(self) -> str:
+        """The share."""
+        return str(self.p)
+
+
+Activation = Callable[[Tensor], Tensor]
+ACTIVATIONS: dict[str, Activation] = {
+    "relu": ta.relu,
+    "gelu": ta.gelu,
+    "gelu_tanh": partial(ta.gelu, approximate="tanh"),
+    "silu": ta.silu,
+    "tanh": ta.tanh,
+}
+
+
+class MLP(Module):
+    """Two linear layers with a bend in between: what a word does with what it has found.
+
+    Parameters
+    ----------
+    d : int
+        Width of a row before and after.
+    hidden : int, optional
+        Width in between; 4·d when not given.
+    activation : "relu", "gelu", "gelu_tanh", "silu", "tanh", or a callable
+        The bend.
+    dropout : float
+        Share of the hidden entries that are dropped while learning.
+    bias : bool
+        Whether the two layers have one.
+    rng : numpy Generator, int or None
+        Where the start of the weights comes from.
+
+    Attributes
+    ----------
+    up, down : Linear
+
+    Examples
+    --------
+    >>> import numpy as np, tinyattn as ta
+    >>> mlp = ta.nn.MLP(2, 3, activation="gelu", rng=0)
+    >>> mlp(np.ones((4, 2))).shape
+    (4, 2)
+    """
+
+    def __init__(
+        self,
+        d: int,
+        hidden: int | None = None,
+        *,
+        activation: str | Activation = "relu",
+        dropout: float = 0.0,
+        bias: bool = True,
+        rng: init.Rng = None,
+    ) -> None:
+        d = check_size(d, "MLP", "d")
+        hidden, source = check_size(4 * d if hidden is None else hidden, "MLP", "hidden"), init.generator(rng)
+        if not callable(activation) and activation not in ACTIVATIONS:
+            known = ", ".join(map(repr, ACTIVATIONS))
+            raise ArgumentError(f"MLP: activation={activation!r} is not known.\n  Write {known}, or a function.")
+        self.activation = activation
+        self.up = Linear(d, hidden, bias, rng=source)
+        self.down = Linear(hidden, d, bias, rng=source)
+        self.dropout = Dropout(dropout, rng=source) if dropout else None
+
+    def forward(self, x: TensorLike) -> Tensor:
+        """Change each row by itself.
+
+        Parameters
+        ----------
+        x : Tensor, shape (..., d)
+
+        Returns
+        -------
+        Tensor, shape (..., d)
+        """
+        bend = self.activation if callable(self.activation) else ACTIVATIONS[self.activation]
+        hidden = bend(self.up(x))  # (..., hidden)
+        if self.dropout is not None:
+            hidden = self.dropout(hidden)
+        result: Tensor = self.down(hidden)  # (..., d)
+        return result
+
+    def sizes(self) -> str:
+        """The bend."""
+        return f"{self.activation}"

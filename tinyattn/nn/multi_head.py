@@ -1,0 +1,307 @@
+"""Several heads at once: each asks in its own way, and a matrix joins what they found."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+import tinyattn as ta
+from tinyattn.composed import named_by_caller
+from tinyattn.errors import ShapeError, message
+from tinyattn.functions import operand
+from tinyattn.nn import init
+from tinyattn.nn.apart import project
+from tinyattn.nn.attention import AttentionSteps, attention, checked_parts
+from tinyattn.nn.layers import Dropout
+from tinyattn.nn.module import Module, check_size, check_width
+from tinyattn.nn.normalise import Normalise, normalise_named
+from tinyattn.nn.positions import DistanceBias, RotaryPosition
+from tinyattn.nn.scores import Score
+from tinyattn.tensor import Tensor, describe
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    from tinyattn.functions import TensorLike
+
+    Mask = NDArray[np.bool_]
+
+
+@named_by_caller
+def split_heads(x: TensorLike, heads: int) -> Tensor:
+    """Cut each row into h pieces, one for each head: (..., n, h·d) becomes (..., h, n, d).
+
+    Examples
+    --------
+    >>> split_heads([[1.0, 2.0, 3.0, 4.0]], 2).tolist()
+    [[[1.0, 2.0]], [[3.0, 4.0]]]
+    """
+    rows = operand(x, "split_heads")
+    heads = check_size(heads, "split_heads", "heads")
+    if rows.ndim < 2 or rows.shape[-1] % heads:
+        raise ShapeError(
+            message(
+                f"split_heads({describe(rows)}): width {rows.shape[-1:]} cannot be cut into {heads} equal pieces.",
+                "Each head gets the same part of every row.",
+                f"Take a width that {heads} divides, or another number of heads.",
+            )
+        )
+    *batch, n, d = rows.shape
+    pieces = ta.reshape(rows, *batch, n, heads, d // heads)  # (..., n, h, d)
+    return ta.swapaxes(pieces, -3, -2)  # (..., h, n, d)
+
+
+@named_by_caller
+def merge_heads(x: TensorLike) -> Tensor:
+    """Put the pieces of the heads side by side again: (..., h, n, d) becomes (..., n, h·d).
+
+    Examples
+    --------
+    >>> merge_heads([[[1.0, 2.0]], [[3.0, 4.0]]]).tolist()
+    [[1.0, 2.0, 3.0, 4.0]]
+    """
+    heads = operand(x, "merge_heads")
+    if heads.ndim < 3:
+        raise ShapeError(f"merge_heads({describe(heads)}): shape (..., h, n, d) is needed.")
+    *batch, h, n, d = heads.shape
+    return ta.reshape(ta.swapaxes(heads, -3, -2), *batch, n, h * d)  # (..., n, h·d)
+
+
+class KeyValueCache:
+    """The keys and values of the words so far, so that a new word need not compute them again.
+
+    Attributes
+    ----------
+    k, v : Tensor, shape (..., h, length, d), or None
+        None as long as there is no word.
+
+    Examples
+    --------
+    >>> import numpy as np, tinyattn as ta
+    >>> layer, cache = ta.nn.MultiHeadAttention(4, 2, rng=0), ta.nn.KeyValueCache()
+    >>> words = np.eye(4)[:3]
+    >>> with ta.no_grad():
+    ...     one_by_one = [layer(words[i : i + 1], causal=True, cache=cache).data[0] for i in range(3)]
+    ...     at_once = layer(words, causal=True)
+    >>> cache.length, bool(np.allclose(one_by_one, at_once.data, rtol=0, atol=1e-15))
+    (3, True)
+    """
+
+    def __init__(self) -> None:
+        self.k: Tensor | None = None
+        self.v: Tensor | None = None
+
+    @property
+    def length(self) -> int:
+        """How many words there are."""
+        return 0 if self.k is None else self.k.shape[-2]
+
+    def extend(self, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+        """Add the keys and values of new words, and give those of all."""
+        if self.k is not None and self.v is not None:
+            k, v = ta.concatenate([self.k, k], axis=-2), ta.concatenate([self.v, v], axis=-2)
+        self.k, self.v = k, v
+        return k, v
+
+
+class MultiHeadAttention(Module):
+    """Several attentions side by side (Vaswani et al. 2017, section 3.2.2), of a sequence to itself or to another.
+
+    Parameters
+    ----------
+    d : int
+        Width of the rows that ask, and of the output.
+    heads : int
+        How many; head i uses columns i·d_k to (i+1)·d_k of W_q and W_k.
+    d_k, d_v : int, optional
+        Width of queries and keys, and of values, in each head; d / heads when not given.
+    d_keys, d_values : int, optional
+        Width of the rows that keys and values are made of; d, and the same as d_keys, when not given.
+    bias : bool
+        Whether the four maps have a bias: b_q, b_k, b_v, b_o.
+    dropout : float
+        Share of the weights that is dropped while learning.
+    score, normalise
+        As in `attention`.
+    position : RotaryPosition or DistanceBias, optional
+        A position that acts inside the heads.
+    rng : numpy Generator, int or None
+        Where the start of the weights, and dropout, come from.
+
+    Attributes
+    ----------
+    W_q, W_k, W_v : Tensor, shapes (d, h·d_k), (d_keys, h·d_k), (d_values, h·d_v)
+    W_o : Tensor, shape (h·d_v, d)
+
+    Examples
+    --------
+    >>> import numpy as np, tinyattn as ta
+    >>> layer = ta.nn.MultiHeadAttention(8, 2, rng=0)
+    >>> x, context = np.ones((3, 8)), np.ones((5, 8))
+    >>> layer(x).shape, layer(x, context).shape, layer.steps(x, context).weights.shape
+    ((3, 8), (3, 8), (2, 3, 5))
+    """
+
+    def __init__(
+        self,
+        d: int,
+        heads: int,
+        *,
+        d_k: int | None = None,
+        d_v: int | None = None,
+        d_keys: int | None = None,
+        d_values: int | None = None,
+        bias: bool = False,
+        dropout: float = 0.0,
+        score: str | Score | None = None,
+        normalise: str | Normalise = "softmax",
+        position: RotaryPosition | DistanceBias | None = None,
+        rng: init.Rng = None,
+    ) -> None:
+        d, self.heads = check_size(d, "MultiHeadAttention", "d"), check_size(heads, "MultiHeadAttention", "heads")
+        d_k = _width_of_head(d, self.heads) if d_k is None else check_size(d_k, "MultiHeadAttention", "d_k")
+        d_v = _width_of_head(d, self.heads) if d_v is None else check_size(d_v, "MultiHeadAttention", "d_v")
+        d_keys = d if d_keys is None else check_size(d_keys, "MultiHeadAttention", "d_keys")
+        d_values = d_keys if d_values is None else check_size(d_values, "MultiHeadAttention", "d_values")
+        source, h = init.generator(rng), self.heads
+        sizes = {"q": (d, h * d_k), "k": (d_keys, h * d_k), "v": (d_values, h * d_v), "o": (h * d_v, d)}
+        self.W_q, self.W_k, self.W_v, self.W_o = (
+            ta.tensor(init.glorot(source, *size), requires_grad=True, name=f"W_{which}")
+            for which, size in sizes.items()
+        )
+        self.b_q, self.b_k, self.b_v, self.b_o = (
+            ta.tensor([0.0] * size[1], requires_grad=True, name=f"b_{which}") if bias else None
+            for which, size in sizes.items()
+        )
+        self.score, self.normalise = checked_parts(score, normalise, d_k, source)
+        self.position = position
+        self.dropout = Dropout(dropout, rng=source) if dropout else None
+
+    def forward(
+        self,
+        x: TensorLike,
+        keys: TensorLike | None = None,
+        values: TensorLike | None = None,
+        *,
+        keep: ArrayLike | None = None,
+        bias: TensorLike | None = None,
+        causal: bool = False,
+        cache: KeyValueCache | None = None,
+    ) -> Tensor:
+        """Give the output alone; see `steps`."""
+        return self._attend(x, keys, values, keep, bias, causal, cache).output
+
+    def steps(
+        self,
+        x: TensorLike,
+        keys: TensorLike | None = None,
+        values: TensorLike | None = None,
+        *,
+        keep: ArrayLike | None = None,
+        bias: TensorLike | None = None,
+        causal: bool = False,
+        cache: KeyValueCache | None = None,
+    ) -> AttentionSteps:
+        """Do the same as a call, and give every step; all but the output with an axis for the heads.
+
+        Parameters
+        ----------
+        x : Tensor, shape (..., n, d)
+            The rows that ask.
+        keys : Tensor, shape (..., m, d_keys), optional
+            The rows that answer: for cross-attention, another sequence; x when not given.
+        values : Tensor, shape (..., m, d_values), optional
+            The rows that values are made of; those of the keys when not given.
+        keep : bool array that broadcasts to (..., n, m), optional
+            True where a query may attend to a key, for all heads; with one axis more, (..., h, n, m), for each head.
+        bias : Tensor, optional
+            Added to the scores; shapes as for keep.
+        causal : bool
+            Whether a query may only attend to keys up to its own position, aligned at the end.
+        cache : KeyValueCache, optional
+            Keys and values of the words before these; the new ones are added to it.
+
+        Returns
+        -------
+        AttentionSteps
+        """
+        with ta.scope(self.scope_name):
+            return self._attend(x, keys, values, keep, bias, causal, cache)
+
+    def _attend(
+        self,
+        x: TensorLike,
+        keys: TensorLike | None,
+        values: TensorLike | None,
+        keep: ArrayLike | None,
+        bias: TensorLike | None,
+        causal: bool,
+        cache: KeyValueCache | None,
+    ) -> AttentionSteps:
+        x, keys, values = self._rows(x, keys, values)
+        q = split_heads(project(x, self.W_q, self.b_q), self.heads)  # (..., h, n, d_k)  what does each word ask?
+        k = split_heads(project(keys, self.W_k, self.b_k), self.heads)  # (..., h, m, d_k)  what does it answer to?
+        v = split_heads(project(values, self.W_v, self.b_v), self.heads)  # (..., h, m, d_v)  what does it pass on?
+        if isinstance(self.position, RotaryPosition):
+            before = 0 if cache is None else cache.length
+            q, k = self.position(q, before), self.position(k, before)  # turned by an angle for each position
+        if cache is not None:
+            k, v = cache.extend(k, v)  # (..., h, m, d)  also the words before
+        seen, added = _for_heads(keep, x.ndim), _for_heads(bias, x.ndim)
+        if isinstance(self.position, DistanceBias):
+            distance = self.position(q.shape[-2], k.shape[-2])  # (h, n, m)
+            added = distance if added is None else distance + added
+        steps = attention(
+            q, k, v, score=self.score, normalise=self._weights, keep=seen, bias=added, causal=causal, return_steps=True
+        )
+        joined = merge_heads(steps.output)  # (..., n, h·d_v)  what the heads found, side by side
+        output = project(joined, self.W_o, self.b_o)  # (..., n, d)
+        return steps._replace(output=output)
+
+    @named_by_caller
+    def _weights(self, scores: Tensor, keep: Mask | None) -> Tensor:
+        weights = normalise_named(self.normalise)(scores, keep)  # (..., h, n, m)
+        return weights if self.dropout is None else self.dropout(weights)
+
+    def _rows(
+        self, x: TensorLike, keys: TensorLike | None, values: TensorLike | None
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        asking = operand(x, "MultiHeadAttention")
+        answering = asking if keys is None else operand(keys, "MultiHeadAttention")
+        passing = answering if values is None else operand(values, "MultiHeadAttention")
+        rows = (asking, answering, passing)
+        for part, W in zip(rows, (self.W_q, self.W_k, self.W_v), strict=True):
+            check_width(part, W.shape[0], "MultiHeadAttention")
+            if part.ndim < 2:
+                raise ShapeError(message(f"MultiHeadAttention({describe(part)}): each needs a row per word."))
+        return rows
+
+    def sizes(self) -> str:
+        """Width, heads, and what is not as usual."""
+        (d, width), d_v = self.W_q.shape, self.W_o.shape[0] // self.heads
+        text = f"d={d}, heads={self.heads}, d_k={width // self.heads}, d_v={d_v}"
+        other = "" if self.W_k.shape[0] == d else f", d_keys={self.W_k.shape[0]}"
+        other += "" if self.W_v.shape[0] == self.W_k.shape[0] else f", d_values={self.W_v.shape[0]}"
+        return text + other + ("" if self.b_q is None else ", bias=True")
+
+
+def _width_of_head(d: int, heads: int) -> int:
+    if d % heads:
+        raise ShapeError(
+            message(
+                f"MultiHeadAttention: width {d} cannot be shared equally among {heads} heads.",
+                "Each head works on d / heads columns.",
+                f"Take a width that {heads} divides, or say how wide a head is: d_k=..., d_v=....",
+            )
+        )
+    return d // heads
+
+
+def _for_heads(mask: TensorLike | None, ndim: int) -> Tensor | None:
+    """A mask or bias for all heads gets their axis; one that has it, or needs none, stays."""
+    if mask is None:
+        return None
+    if np.ndim(mask) <= 2 or np.ndim(mask) > ndim:
+        return mask  # type: ignore[return-value]
+    return mask[..., None, :, :] if isinstance(mask, Tensor) else np.asarray(mask)[..., None, :, :]  # type: ignore[return-value]
