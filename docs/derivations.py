@@ -34,8 +34,8 @@ How to read the notations:
 |---|---|
 | `X Y`, `Xᵀ` | matrix product, transpose |
 | `X ⊙ Y`, `X^(⊙2)` | product and power entry by entry |
-| `1` beside a matrix | the vector of ones: `X 1` sums each row, `v 1ᵀ` repeats `v` along each row, `1 wᵀ` repeats `w` as every row |
-| `Σ_j` | the sum over all `j` |
+| `1` beside a matrix | the vector of ones: `X 1` sums each row, `v 1ᵀ` repeats `v` along each row, `1 wᵀ` repeats
+`w` as every row | | `Σ_j` | the sum over all `j` |
 | `[i = j]` | 1 where it holds, 0 elsewhere |
 | `n × d` | the shape, lengths as symbols; what holds, holds for all of them |
 
@@ -62,7 +62,8 @@ SECTIONS = (
         d = ta.derive(L, wrt=[Q, K, V], dims={"Q": "n d", "K": "m d", "V": "m k"})
         """,
         "Q",
-        "The line of `S̄` is the softmax rule: each weight times how much better its key is than the average of the row.",
+        "The line of `S̄` is the softmax rule: each weight times how much better its key is than the average of "
+        "the row.",
     ),
     (
         "Layer norm",
@@ -80,8 +81,8 @@ SECTIONS = (
         d = ta.derive(L, wrt=[X, g, b], dims={"X": "n d"})
         """,
         "X",
-        "What occurs several times gets a name: `U` are the centred rows, `v` their variances. The two corrections in `X̄` are "
-        "there because the mean and the variance of a row depend on each of its entries.",
+        "What occurs several times gets a name: `U` are the centred rows, `v` their variances. The two corrections in "
+        "`X̄` are there because the mean and the variance of a row depend on each of its entries.",
     ),
     (
         "Cross-entropy",
@@ -97,8 +98,8 @@ SECTIONS = (
         d = ta.derive(L, wrt=[W], dims={"X": "n d", "W": "d k"})
         """,
         "W",
-        "The gradient by the scores is the probability minus 1 at the right class, divided by the number of rows. A line with a "
-        "condition on indices has no matrix form, and is shown by indices in both views.",
+        "The gradient by the scores is the probability minus 1 at the right class, divided by the number of rows. A line "
+        "with a condition on indices has no matrix form, and is shown by indices in both views.",
     ),
 )
 
@@ -135,8 +136,8 @@ def section(title: str, program: str, leaf: str, words: str) -> str:
         fence("text", derivation.text("index")),
         "Typeset:\n",
         fence("math", derivation.latex("matrix")),
-        f"The gradient by `{leaf}` without other gradients, `d.closed_form({leaf})`, and one entry of it at the size above, "
-        f"`d.expand({leaf}, entry=(0, 0))`:\n",
+        f"The gradient by `{leaf}` without other gradients, `d.closed_form({leaf})`, and one entry of it at the size "
+        f"above, `d.expand({leaf}, entry=(0, 0))`:\n",
         fence("text", f"{derivation.closed_form(leaf)}\n{derivation.expand(leaf, entry=(0, 0))}"),
         "The proof, `print(d.prove())` (without its time):\n",
         fence("text", proof(derivation)),

@@ -230,7 +230,13 @@ def batched(seed=0):
 def hessian_vector(seed=0):
     """The gradient of (gradient of the loss by Q, times a vector): second order."""
     make = Maker(seed)
-    Q, K, V, C, U = make.leaf("Q", 2, 2), make.leaf("K", 3, 2), make.leaf("V", 3, 2), make.fixed("C", 2, 2), make.fixed("U", 2, 2)
+    Q, K, V, C, U = (
+        make.leaf("Q", 2, 2),
+        make.leaf("K", 3, 2),
+        make.leaf("V", 3, 2),
+        make.fixed("C", 2, 2),
+        make.fixed("U", 2, 2),
+    )
     P = ta.softmax(Q @ K.mT / ta.sqrt(ta.size_of(K, -1)))
     g = ta.grad(((P @ V) * C).sum(), Q, create_graph=True)
     L = (g * U).sum()
@@ -238,9 +244,10 @@ def hessian_vector(seed=0):
 
 
 MODELS = (
-    attention, composed_softmax, affine_relu_mse, additive_score, relu_attention, self_attention, causal, padding_by_fill, multi_head,
-    layer_norm_fused, layer_norm_composed, cross_entropy, cross_entropy_with_ignored, log_likelihood, embedding, fused_attention,
-    transformer_block, joined, sliced, largest, reused, one_query, batched, hessian_vector,
+    attention, composed_softmax, affine_relu_mse, additive_score, relu_attention, self_attention, causal,
+    padding_by_fill, multi_head, layer_norm_fused, layer_norm_composed, cross_entropy, cross_entropy_with_ignored,
+    log_likelihood, embedding, fused_attention, transformer_block, joined, sliced, largest, reused, one_query,
+    batched, hessian_vector,
 )  # fmt: skip
 
 

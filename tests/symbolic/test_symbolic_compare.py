@@ -29,7 +29,9 @@ def test_all_five_ways_agree_on_self_attention_and_say_so():
     assert report.camps() == [["autograd", "formula", "sympy", "complex", "difference"]]
     assert len(report.pairs) == len(leaves) * 10
     table = str(report).splitlines()
-    assert table[0].split() == ["leaf", "ways", "difference", "bound", "verdict"] and all(row.endswith("agree") for row in table[1:])
+    assert table[0].split() == ["leaf", "ways", "difference", "bound", "verdict"] and all(
+        row.endswith("agree") for row in table[1:]
+    )
 
 
 @pytest.mark.parametrize(
@@ -39,7 +41,11 @@ def test_all_five_ways_agree_on_self_attention_and_say_so():
         (causal, "softmax", (lambda g, y, x, axis, keep: y * (g - g.sum(axis=axis, keepdims=True)),)),
         (attention, "matmul", (lambda g, y, a, b: 2 * (g @ b.mT), lambda g, y, a, b: a.mT @ g)),
         (attention, "divide", (lambda g, y, a, b: g * b, lambda g, y, a, b: (g * a).sum())),
-        (layer_norm_fused, "layer_norm", lambda g, y, s, x, gain, bias, eps: (g * gain * s[1], (g * s[0]).sum(0), g.sum(0))),
+        (
+            layer_norm_fused,
+            "layer_norm",
+            lambda g, y, s, x, gain, bias, eps: (g * gain * s[1], (g * s[0]).sum(0), g.sum(0)),
+        ),
         (cross_entropy, "cross_entropy", lambda g, y, s, x, *rest: (g * (s[0] - s[1]),)),
     ],
     ids=lambda part: getattr(part, "__name__", str(part))[:20],
@@ -77,7 +83,9 @@ def test_no_false_alarm_in_a_thousand_seeds():
         assert report, f"seed {seed}: {report}"
 
 
-@pytest.mark.parametrize("model", [attention, causal, layer_norm_fused, cross_entropy], ids=lambda model: model.__name__)
+@pytest.mark.parametrize(
+    "model", [attention, causal, layer_norm_fused, cross_entropy], ids=lambda model: model.__name__
+)
 def test_bound_covers_the_true_error(model):
     """SymPy with 30 digits is the truth; autograd and the formulas lie within their bounds, entry by entry."""
     for seed in range(4):
@@ -95,7 +103,7 @@ def test_bound_covers_the_true_error(model):
 
 def test_an_error_of_a_millionth_of_a_millionth_is_seen():
     """The bound is sharp enough to notice a relative error that a tolerance of 1e-6 would let through."""
-    loss, leaves = attention()
+    loss, _ = attention()
     graph = ta.Graph.of(loss, gradients=True)
     wanted = [node.index for node in graph.nodes if node.name in ("Q", "K", "V")]
     node = graph.nodes[wanted[0]]

@@ -38,7 +38,12 @@ def test_power_binds_tighter_than_minus():
 
 
 @pytest.mark.parametrize(
-    "text", ["y[i] = [i > 0] * log(x[i])", "y[i] = (1 - [i == 0]) * log(x[i])", "y[i] = x[i] ^ x[i] / 0 * [i > 0] * 0 * [i == 9]"]
+    "text",
+    [
+        "y[i] = [i > 0] * log(x[i])",
+        "y[i] = (1 - [i == 0]) * log(x[i])",
+        "y[i] = x[i] ^ x[i] / 0 * [i > 0] * 0 * [i == 9]",
+    ],
 )
 def test_false_bracket_hides_nan(text):
     assert evaluate(text, {"x": [-1.0, np.e]})[0] == 0
@@ -64,7 +69,9 @@ def test_plain_letters_are_never_stretched():
 
 def test_groups_split_and_merge_row_major():
     x = np.arange(12.0).reshape(2, 6)
-    np.testing.assert_array_equal(evaluate("y[i,h,d] = x[i,(h d)]", {"x": x}, output_shape=(2, 2, 3)), x.reshape(2, 2, 3))
+    np.testing.assert_array_equal(
+        evaluate("y[i,h,d] = x[i,(h d)]", {"x": x}, output_shape=(2, 2, 3)), x.reshape(2, 2, 3)
+    )
     np.testing.assert_array_equal(evaluate("y[(i d)] = x[i,d]", {"x": x}), x.reshape(12))
     assert isinstance(parse("y[(i d)] = x[i,d]").output.indices[0], Group)
 
@@ -75,7 +82,12 @@ def test_whole_number_operands_are_index_functions():
 
 
 def test_shape_rule_follows_from_the_definition():
-    assert output_shape("y[...,i,k] = sum_j a[...,i,j] * b[...,j,k]", {"a": (5, 1, 2, 3), "b": (7, 3, 4)}) == (5, 7, 2, 4)
+    assert output_shape("y[...,i,k] = sum_j a[...,i,j] * b[...,j,k]", {"a": (5, 1, 2, 3), "b": (7, 3, 4)}) == (
+        5,
+        7,
+        2,
+        4,
+    )
     assert output_shape("y[i,u] = sum_j x[i,j]", {"x": (2, 3)}) == (2, 1)
     with pytest.raises(ShapeError, match="cannot be told"):
         output_shape("y[i,h,d] = x[i,(h d)]", {"x": (2, 6)})

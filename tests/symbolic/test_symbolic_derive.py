@@ -61,7 +61,12 @@ def test_lines_say_rule_node_and_shape():
     assert steps["S̄"].rule == "division, elementwise" and steps["Q̄"].rule == "swap"
     assert steps["S"].shape == "n × m" and steps["Q̄"].shape == "n × d"
     assert derivation.graph.nodes[steps["P̄"].node].name == "P"
-    assert {derivation.graph.nodes[each].op_name for each in steps["S"].absorbed} >= {"transpose", "matmul", "size_of", "sqrt"}
+    assert {derivation.graph.nodes[each].op_name for each in steps["S"].absorbed} >= {
+        "transpose",
+        "matmul",
+        "size_of",
+        "sqrt",
+    }
 
 
 def test_equal_lengths_are_not_taken_for_the_same_length():
@@ -82,9 +87,9 @@ def test_heads_print_per_head_and_three_indices_by_index():
 
 def test_cross_entropy_gradient_is_probability_minus_target():
     loss, leaves = cross_entropy()
-    assert "Z̄_ia = 1/n (softmax_a(Z_ia) − [targets_i = a])" in ta.derive(
-        loss, wrt=leaves, dims={"X": "n d"}
-    ).text("index").replace("Z̄_ib", "Z̄_ia").replace("_b(Z_ib)", "_a(Z_ia)").replace("= b]", "= a]")
+    assert "Z̄_ia = 1/n (softmax_a(Z_ia) − [targets_i = a])" in ta.derive(loss, wrt=leaves, dims={"X": "n d"}).text(
+        "index"
+    ).replace("Z̄_ib", "Z̄_ia").replace("_b(Z_ib)", "_a(Z_ia)").replace("= b]", "= a]")
 
 
 def test_repeated_parts_get_a_name():
@@ -100,7 +105,10 @@ def test_latex_and_mathml_and_html_hold_every_line():
     for notation in ("matrix", "index"):
         assert derivation.latex(notation).count("\\\\") == len(derivation.steps) - 1
         assert derivation.mathml(notation).count("<math>") == len(derivation.steps)
-    assert r"\bar{S} &= P \odot \left(\bar{P} - \left(\bar{P} \odot P\right)\,\mathbf{1}\,\mathbf{1}^{\top}\right)" in derivation.latex()
+    assert (
+        r"\bar{S} &= P \odot \left(\bar{P} - \left(\bar{P} \odot P\right)\,\mathbf{1}\,\mathbf{1}^{\top}\right)"
+        in derivation.latex()
+    )
     page = derivation.html()
     assert page.count("<tr") == len(derivation.steps) + 1 and 'data-node="8"' in page and "http" not in page
     assert latex_name("W_q") == "W_{q}" and latex_name("scores") == r"\mathrm{scores}"
@@ -172,7 +180,10 @@ def test_same_bytes_under_every_hash_seed():
     outputs = set()
     for seed in range(10):
         result = subprocess.run(
-            [sys.executable, "-c", code], check=True, capture_output=True, env={"PYTHONHASHSEED": str(seed), "PYTHONPATH": ".", "PYTHONUTF8": "1"}
+            [sys.executable, "-c", code],
+            check=True,
+            capture_output=True,
+            env={"PYTHONHASHSEED": str(seed), "PYTHONPATH": ".", "PYTHONUTF8": "1"},
         )
         outputs.add(result.stdout)
     assert len(outputs) == 1
@@ -180,6 +191,7 @@ def test_same_bytes_under_every_hash_seed():
 
 def test_derivation_is_linear_in_depth():
     """Ten times as many layers take the same number of lines each, and no name or letter grows."""
+
     def stack(layers):
         H = X = ta.tensor(np.ones((3, 2)), requires_grad=True, name="X")
         for _ in range(layers):
@@ -189,5 +201,7 @@ def test_derivation_is_linear_in_depth():
     few, many = stack(2), stack(20)
     per_layer = (len(many.steps) - len(few.steps)) / 18
     assert per_layer == int(per_layer) and many.prove(whole=False)
-    assert max(len(line) for line in many.text("index").splitlines()) < 3 * max(len(line) for line in few.text("index").splitlines())
+    assert max(len(line) for line in many.text("index").splitlines()) < 3 * max(
+        len(line) for line in few.text("index").splitlines()
+    )
     assert not re.search("''''", many.text("index"))

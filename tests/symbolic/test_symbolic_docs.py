@@ -9,6 +9,10 @@ ROOT = Path(__file__).resolve().parents[2]
 
 def test_page_of_derivations_is_current():
     result = subprocess.run(
-        [sys.executable, str(ROOT / "docs" / "derivations.py"), "--check"], capture_output=True, text=True, encoding="utf-8", check=False
+        [sys.executable, str(ROOT / "docs" / "derivations.py"), "--check"],
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        check=False,
     )
     assert result.returncode == 0, result.stdout + result.stderr

@@ -19,12 +19,23 @@ from tinyattn.symbolic.terms import Index, Quantity, Term
 
 # Operations with a call that no formula for all sizes covers; there SymPy decides at the sizes of the sampler.
 AT_EXPLICIT_SIZES = {
-    "prod": "a product over an axis", "index": "entries by number", "scatter_add": "entries by number",
-    "take_along_axis": "entries by number", "put_along_axis": "entries by number", "concatenate": "entries by number",
-    "stack": "entries by number", "pad": "entries by number", "reshape": "one that cuts across axes", "einsum": "a diagonal",
-    "power": "the slope to the exponent has a case for base 0", "clip": "two bounds at once", "max": "of one number",
-    "min": "of one number", "cross_entropy": "targets as numbers", "scaled_dot_product_attention": "masks as numbers",
-}  # fmt: skip
+    "prod": "a product over an axis",
+    "index": "entries by number",
+    "scatter_add": "entries by number",
+    "take_along_axis": "entries by number",
+    "put_along_axis": "entries by number",
+    "concatenate": "entries by number",
+    "stack": "entries by number",
+    "pad": "entries by number",
+    "reshape": "one that cuts across axes",
+    "einsum": "a diagonal",
+    "power": "the slope to the exponent has a case for base 0",
+    "clip": "two bounds at once",
+    "max": "of one number",
+    "min": "of one number",
+    "cross_entropy": "targets as numbers",
+    "scaled_dot_product_attention": "masks as numbers",
+}
 
 
 @pytest.mark.parametrize("op", REGISTRY.values(), ids=lambda op: op.name)
@@ -126,7 +137,9 @@ def _transposed_factor(term):
     place = next((p for p, (_, at, _) in enumerate(term.factors) if len(at) == 2 and at[0].cls == at[1].cls), None)
     if place is None:
         return term
-    return Term(term.coef, (*term.factors[:place], changed[place], *term.factors[place + 1 :]), term.dummies, term.sizes)
+    return Term(
+        term.coef, (*term.factors[:place], changed[place], *term.factors[place + 1 :]), term.dummies, term.sizes
+    )
 
 
 @dataclass
@@ -145,7 +158,9 @@ MUTATIONS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("model", [attention, self_attention, layer_norm_fused, reused], ids=lambda model: model.__name__)
+@pytest.mark.parametrize(
+    "model", [attention, self_attention, layer_norm_fused, reused], ids=lambda model: model.__name__
+)
 @pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: mutation.name)
 def test_every_mutated_line_is_refused_and_names_the_operation(model, mutation):
     loss, leaves = model()
@@ -178,8 +193,10 @@ def test_missing_softmax_correction_is_refused_with_numbers():
     derivation = ta.derive(loss, wrt=leaves)
     line = derivation.line_of("S")
     (term,) = line.expr
-    P, group = term.factors
-    line.expr = (Term(1, (P, (derivation.lines.heads.of(derivation.lines.adjoint(derivation._index_of("P"))), line.out, 1))),)
+    P, _ = term.factors
+    line.expr = (
+        Term(1, (P, (derivation.lines.heads.of(derivation.lines.adjoint(derivation._index_of("P"))), line.out, 1))),
+    )
     certificate = derivation.prove()
     assert not certificate and "softmax" in str(certificate) and "the definitions give" in str(certificate)
 
@@ -229,7 +246,9 @@ AUTOMATIC = [
 ]
 
 
-@pytest.mark.parametrize(("op", "slot", "name", "change"), AUTOMATIC, ids=[f"{row[0].name}{row[1]} {row[2]}" for row in AUTOMATIC])
+@pytest.mark.parametrize(
+    ("op", "slot", "name", "change"), AUTOMATIC, ids=[f"{row[0].name}{row[1]} {row[2]}" for row in AUTOMATIC]
+)
 def test_every_rule_with_wrong_sign_or_factor_is_refused(op, slot, name, change):
     inputs, params = op.sample(np.random.default_rng(0))[0]
     if slot >= len(inputs):
@@ -246,10 +265,13 @@ def _sum_rows(g):
 BY_HAND = [
     ("softmax", 0, lambda g, y, x, axis, keep: g * y * (1 - y), "diagonal of the Jacobian only", 0),
     ("softmax", 0, lambda g, y, x, axis, keep: g * y, "no correction", 0),
-    ("softmax", 0, lambda g, y, x, axis, keep: y * (g - g.sum(axis=axis, keepdims=True)), "correction without the weights", 0),
+    ("softmax", 0, lambda g, y, x, axis, keep: y * (g - g.sum(axis=axis, keepdims=True)),
+     "correction without the weights", 0),
     ("softmax", 0, lambda g, y, x, axis, keep: y * (g - (g * y).sum(axis=1 - axis, keepdims=True)), "wrong axis", 0),
-    ("softmax", 0, lambda g, y, x, axis, keep: y * (g + (g * y).sum(axis=axis, keepdims=True)), "sign of the correction", 0),
-    ("softmax", 0, lambda g, y, x, axis, keep: g - y * (g * y).sum(axis=axis, keepdims=True), "weights forgotten in one term", 0),
+    ("softmax", 0, lambda g, y, x, axis, keep: y * (g + (g * y).sum(axis=axis, keepdims=True)),
+     "sign of the correction", 0),
+    ("softmax", 0, lambda g, y, x, axis, keep: g - y * (g * y).sum(axis=axis, keepdims=True),
+     "weights forgotten in one term", 0),
     ("log_softmax", 0, lambda g, y, x, axis: g - g.sum(axis=axis, keepdims=True), "probabilities forgotten", 0),
     ("log_softmax", 0, lambda g, y, x, axis: g - np.exp(y) * g, "sum forgotten", 0),
     ("log_softmax", 0, lambda g, y, x, axis: g, "correction forgotten", 0),
@@ -295,18 +317,24 @@ BY_HAND = [
     ("concatenate", 0, lambda g, y, a, b, axis: (g[: len(a)], g[: len(b)]), "the same part twice", 0),
     ("index", 0, lambda g, y, x, key: np.zeros(x.shape), "nothing comes back", 0),
     ("prod", 0, lambda g, y, x, axis, keepdims: np.expand_dims(g, 0) * x, "own value instead of the others'", 0),
-    ("layer_norm", 0, lambda g, y, saved, x, gain, bias, eps: (g * gain * saved[1], (g * saved[0]).sum(0), g.sum(0)), "no corrections", 0),
+    ("layer_norm", 0, lambda g, y, saved, x, gain, bias, eps: (g * gain * saved[1], (g * saved[0]).sum(0), g.sum(0)),
+     "no corrections", 0),
     ("layer_norm", 0, lambda g, y, saved, x, gain, bias, eps: (
-        (g * gain - (g * gain).mean(-1, keepdims=True)) * saved[1], (g * saved[0]).sum(0), g.sum(0)), "spread forgotten", 0),
+        (g * gain - (g * gain).mean(-1, keepdims=True)) * saved[1], (g * saved[0]).sum(0), g.sum(0)),
+     "spread forgotten", 0),
     ("layer_norm", 1, lambda g, y, saved, x, gain, bias, eps: (
-        REGISTRY["layer_norm"].vjps(g, y, saved, x, gain, bias, eps)[0], (g * x).sum(0), g.sum(0)), "rows not normalised", 0),
+        REGISTRY["layer_norm"].vjps(g, y, saved, x, gain, bias, eps)[0], (g * x).sum(0), g.sum(0)),
+     "rows not normalised",
+        0),
     ("cross_entropy", 0, lambda g, y, saved, x, *rest: (g * saved[0] / len(x),), "target forgotten", 0),
     ("cross_entropy", 0, lambda g, y, saved, x, *rest: (g * (saved[0] - saved[1]),), "mean forgotten", 0),
     ("cross_entropy", 0, lambda g, y, saved, x, *rest: (g * (saved[1] - saved[0]) / len(x),), "sign", 0),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("name", "slot", "rule", "wrong", "sample"), BY_HAND, ids=[f"{row[0]}{row[1]} {row[3]}" for row in BY_HAND])
+@pytest.mark.parametrize(
+    ("name", "slot", "rule", "wrong", "sample"), BY_HAND, ids=[f"{row[0]}{row[1]} {row[3]}" for row in BY_HAND]
+)
 def test_rule_as_someone_might_write_it_wrongly_is_refused(name, slot, rule, wrong, sample):
     op = REGISTRY[name]
     if isinstance(op.vjps, tuple):

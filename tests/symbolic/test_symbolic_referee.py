@@ -1,4 +1,6 @@
-"""SymPy, from the definitions alone, gives the gradients that the engine gives; and it gives others when they are others."""
+"""SymPy, from the definitions alone, gives the gradients that the engine gives; and it gives others when they are
+others.
+"""
 
 import time
 
@@ -13,7 +15,11 @@ from tinyattn.symbolic.opbook import weighted_sum
 from tinyattn.symbolic.referee import sympy_gradients
 from tinyattn.symbolic.whole import WholeLoss, evaluate_derivative
 
-QUICK = [model for model in MODELS if model.__name__ not in ("transformer_block", "multi_head", "hessian_vector", "fused_attention")]
+QUICK = [
+    model
+    for model in MODELS
+    if model.__name__ not in ("transformer_block", "multi_head", "hessian_vector", "fused_attention")
+]
 
 
 def _graph(model, **sizes):
@@ -38,7 +44,9 @@ def test_engine_agrees_with_the_whole_loss_differentiated_at_once(model):
             np.testing.assert_allclose(graph.nodes[leaf].grad, gradient, rtol=1e-12, atol=1e-14)
 
 
-@pytest.mark.parametrize("op", [op for op in REGISTRY.values() if op.name not in ("size_of", "cast")], ids=lambda op: op.name)
+@pytest.mark.parametrize(
+    "op", [op for op in REGISTRY.values() if op.name not in ("size_of", "cast")], ids=lambda op: op.name
+)
 def test_rules_agree_with_sympy(op):
     """One call of every operation, weighted and summed, as one formula where SymPy can, else entry by entry."""
     inputs, params = op.sample(np.random.default_rng(5))[0]
@@ -57,7 +65,9 @@ def test_a_wrong_gradient_is_not_confirmed():
 
 
 def test_lengths_may_stay_symbols():
-    """One derivation with symbols for lengths serves five sizes, to 4 units in the last place of the largest entry of any gradient."""
+    """One derivation with symbols for lengths serves five sizes, to 4 units in the last place of the largest entry
+    of any gradient.
+    """
     loss, leaves = attention()
     derivation = ta.derive(loss, wrt=leaves, dims={"Q": "n d", "K": "m d", "V": "m k"})
     graph = derivation.graph

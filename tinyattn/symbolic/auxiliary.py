@@ -32,7 +32,9 @@ def repeated(exprs: Iterable[Expr]) -> list[Head]:
         counts[head] = counts.get(head, 0) + 1
         if counts[head] == 1:
             waiting.extend(f[0] for inner in head.inners for term in inner for f in term.factors if f[0].inners)
-    return sorted((head for head, count in counts.items() if count > 1 and _deserves_a_name(head)), key=lambda head: head.id)
+    return sorted(
+        (head for head, count in counts.items() if count > 1 and _deserves_a_name(head)), key=lambda head: head.id
+    )
 
 
 def _deserves_a_name(head: Head) -> bool:
@@ -62,7 +64,9 @@ def named(heads: Iterable[Head], taken: set[str], node: int) -> Iterator[Auxilia
 
 
 class Renaming:
-    """Puts heads in the place of others, with the same indices: names for what they stand for, or the other way round."""
+    """Puts heads in the place of others, with the same indices: names for what they stand for, or the other way
+    round.
+    """
 
     def __init__(self, heads: Heads, names: Mapping[Head, Head]) -> None:
         self.heads, self.names = heads, dict(names)

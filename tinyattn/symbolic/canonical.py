@@ -1,7 +1,7 @@
 """When two formulas are the same: the names of summed indices and the order of terms and factors do not matter.
 
-`expression_key` gives a formula a key that is equal for equal formulas; `Heads` keeps one object for each different head.
-Two formulas that differ only by a relation that is not looked for here get different keys: a proof may fail
+`expression_key` gives a formula a key that is equal for equal formulas; `Heads` keeps one object for each different
+head. Two formulas that differ only by a relation that is not looked for here get different keys: a proof may fail
 to see an equality, it can never see one that is not there.
 """
 
@@ -47,7 +47,9 @@ class Heads:
             self._known[key] = self._new("scalar", (name, value), (), (), ())
         return self._known[key], (), 1
 
-    def make(self, kind: str, data: Any, inners: tuple[Expr, ...], bound: tuple[Index, ...] = (), power: Exact = 1) -> Factor:
+    def make(
+        self, kind: str, data: Any, inners: tuple[Expr, ...], bound: tuple[Index, ...] = (), power: Exact = 1
+    ) -> Factor:
         """Give the factor for a function, a parenthesis, a bracket or a maximum of formulas."""
         if data == "==" and _weight(inners[1]) < _weight(inners[0]):
             inners = inners[::-1]
@@ -184,6 +186,4 @@ def tidied(expr: Expr, labels: Mapping[Index, int]) -> Expr:
     """Add up like terms, keeping the order of their first appearance."""
     if len(expr) < 2:
         return tuple(term for term in expr if term.coef != 0)
-    return tuple(
-        Term(coef, term.factors, term.dummies, term.sizes) for coef, term in collected(expr, labels).values()
-    )
+    return tuple(Term(coef, term.factors, term.dummies, term.sizes) for coef, term in collected(expr, labels).values())

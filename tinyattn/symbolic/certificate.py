@@ -32,7 +32,8 @@ class Claim:
     terms : int
         How many canonical terms were compared.
     counterexample : str
-        Sizes, values and both numbers, where the line is wrong; "undecided" where numbers agree but the proof does not close.
+        Sizes, values and both numbers, where the line is wrong; "undecided" where numbers agree but the proof does
+        not close.
     """
 
     __slots__ = ("counterexample", "holds", "name", "node", "op", "terms")
@@ -100,7 +101,14 @@ def _forward_claim(lines: Lines, line: Line) -> Claim:
     expander = Expander(lines.heads, {})
     shown, meant = expander.expand(lines.unnamed(line.expr)), expander.expand(lines.unnamed(line.definition))
     rest = difference(shown, meant, labels)
-    return Claim(line.quantity.name, line.rule, line.node, not rest, len(meant), "" if not rest else _forward_numbers(lines, line))
+    return Claim(
+        line.quantity.name,
+        line.rule,
+        line.node,
+        not rest,
+        len(meant),
+        "" if not rest else _forward_numbers(lines, line),
+    )
 
 
 def _backward_claim(lines: Lines, line: Line, readers: Sequence[Line]) -> Claim:
@@ -141,7 +149,9 @@ def _whole_claim(lines: Lines) -> Claim:
     moves: dict[Quantity, Quantity] = {}
     change: Expr = ()
     for index in lines.wrt:
-        moves[lines.quantities[index]] = Quantity(lines.quantities[index].name, "tangent", index, lines.quantities[index].axes)
+        moves[lines.quantities[index]] = Quantity(
+            lines.quantities[index].name, "tangent", index, lines.quantities[index].axes
+        )
     for line in lines.forward:
         if line.node in lines.reached and line.quantity not in moves:
             change = lines.unnamed(tangent(lines.heads, line.definition, moves))

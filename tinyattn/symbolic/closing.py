@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from fractions import Fraction
 from itertools import product
 
 from tinyattn.errors import ArgumentError
@@ -76,10 +77,15 @@ class _Writer:
         parts: list[Layout] = []
         for term in expr:
             ranges = [range(self.lengths[dummy.cls]) for dummy in term.dummies]
-            body = [self._product(term, {**names, **dict(zip(term.dummies, place, strict=True))}) for place in product(*ranges)]
+            body = [
+                self._product(term, {**names, **dict(zip(term.dummies, place, strict=True))})
+                for place in product(*ranges)
+            ]
             self.written += len(body)
             if self.written > LONGEST:
-                raise ArgumentError(f"expand: more than {LONGEST} terms; use gradient(...) for the formula, or smaller sizes.")
+                raise ArgumentError(
+                    f"expand: more than {LONGEST} terms; use gradient(...) for the formula, or smaller sizes."
+                )
             front = self._front(term)
             spread: list[Layout] = []
             for each in body:
@@ -99,8 +105,8 @@ class _Writer:
         return coefficient(term, numbers)
 
     def _product(self, term: Term, names: Mapping[Index, int]) -> Layout:
-        above = [self._factor(factor, names, abs(factor[2])) for factor in term.factors if factor[2] > 0]
-        below = [self._factor(factor, names, abs(factor[2])) for factor in term.factors if factor[2] < 0]
+        above = [self._factor(factor, names, abs(Fraction(factor[2]))) for factor in term.factors if factor[2] > 0]
+        below = [self._factor(factor, names, abs(Fraction(factor[2]))) for factor in term.factors if factor[2] < 0]
         top = _spaced(above) if above else ("num", "1")
         return ("frac", top, _spaced(below)) if below else top
 
@@ -124,4 +130,3 @@ def _spaced(parts: list[Layout]) -> Layout:
     for part in parts:
         joined += [SPACE, part] if joined else [part]
     return row(*joined)
-

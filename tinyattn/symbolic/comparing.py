@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import combinations
 from typing import Any
 
@@ -38,7 +38,9 @@ class Pair:
     def __init__(self, leaf: str, first: str, second: str, one: Any, other: Any) -> None:
         self.leaf, self.first, self.second = leaf, first, second
         gap, bound = np.abs(one[0] - other[0]), one[1] + other[1]
-        seen = ~np.isnan(other[0]) | np.isnan(one[0]) if second in ("complex", "difference") else np.ones(gap.shape, bool)
+        seen = (
+            ~np.isnan(other[0]) | np.isnan(one[0]) if second in ("complex", "difference") else np.ones(gap.shape, bool)
+        )
         seen &= ~np.isnan(one[0]) if first in ("complex", "difference") else True
         over = np.where(seen, np.where(gap == 0, 0.0, gap / np.maximum(bound, 1e-300)), 0.0)
         over = np.where(np.isnan(over), np.inf, over)
@@ -59,8 +61,8 @@ class Report:
     unavailable : dict of str to str
         Ways that could not be gone, and why.
     blame : str
-        Where the engine's gradient is the odd one out: the first wrong gradient, the operation whose backward rule made it,
-        and the formula that should have held.
+        Where the engine's gradient is the odd one out: the first wrong gradient, the operation whose backward rule
+        made it, and the formula that should have held.
     op : str
         The operation to blame, "" if none.
     """
@@ -134,8 +136,8 @@ def compare(result: Any, wrt: Sequence[Any] | Any, *, methods: Sequence[str] = M
     wrt : Tensor or sequence of Tensor
         What to derive by (names or node numbers, if `result` is a Graph).
     methods : sequence of str
-        Some of "autograd" (the engine), "formula" (the derived lines), "sympy" (SymPy from the definitions alone), "complex" (complex
-        step) and "difference" (central differences).
+        Some of "autograd" (the engine), "formula" (the derived lines), "sympy" (SymPy from the definitions alone),
+        "complex" (complex step) and "difference" (central differences).
 
     Returns
     -------
@@ -158,7 +160,7 @@ def compare_graph(
 ) -> Report:
     """Compare on a recorded graph with gradients; `lines` None where no formula exists, for the given reason."""
     bounds, formula = by_formula(lines) if lines is not None else (None, None)
-    ways = {
+    ways: dict[str, Callable[[], Found | None]] = {
         "autograd": lambda: by_autograd(graph, leaves, bounds),
         "formula": lambda: bounds,
         "sympy": lambda: by_sympy(graph, leaves),
@@ -170,9 +172,9 @@ def compare_graph(
     unavailable: dict[str, str] = {}
     for way in methods:
         try:
-            result: Found | None = ways[way]()
-        except (GraphError, TypeError, np.exceptions.ComplexWarning) as reason:
-            unavailable[way] = str(reason).splitlines()[0]
+            result = ways[way]()
+        except (GraphError, TypeError) as problem:
+            unavailable[way] = str(problem).splitlines()[0]
             continue
         if result is None:
             unavailable[way] = reason
@@ -194,13 +196,16 @@ def _find_blame(report: Report, graph: Any, lines: Lines, formula: Formula) -> N
         wrong = np.zeros(node.shape) if node.grad is None else np.asarray(node.grad, dtype=np.float64)
         gap = np.abs(wrong - right)
         if not (gap <= 4 * bound).all():
-            at = tuple(int(each) for each in np.unravel_index(int(np.argmax(np.nan_to_num(gap, nan=np.inf))), gap.shape))
+            at = tuple(
+                int(each) for each in np.unravel_index(int(np.argmax(np.nan_to_num(gap, nan=np.inf))), gap.shape)
+            )
             ops = operations_behind(lines, line)
             report.op = ops
             shown = text(_layout(lines, line))
             report.blame = (
                 f"first wrong gradient: {node.name}, made by the backward rule of {ops}: "
-                f"entry {list(at)} is {float(wrong[at]):.10g} and should be {float(right[at]):.10g}\n  it should have been {shown}"
+                f"entry {list(at)} is {float(wrong[at]):.10g} and should be {float(right[at]):.10g}\n"
+                f"  it should have been {shown}"
             )
             return
 

@@ -15,14 +15,16 @@ The grammar, with what was settled where the design left room:
 * An index letter is one lowercase letter with optional digits. It is an index because the left side or a `sum_`
   introduces it; every other bare name is a scalar parameter, `pi` excepted. A letter of the left side that occurs in no
   input has length 1 (kept axes).
-* `sum_i,j`, `prod_i`, `max_i`, `min_i` (no blank inside) bind the product that follows, divisions included, up to the next
+* `sum_i,j`, `prod_i`, `max_i`, `min_i` (no blank inside) bind the product that follows, divisions included, up to
+the next
   `+` or `-` of the same level: `sum_j x[j] / size(j)` is the mean. `sum_...` binds all axes that `...` stands for.
 * `...` may stand once in an index list, usually first. Among operands it is right-aligned, and a length 1 in it is
   stretched. A plain letter is never stretched.
 * `^` binds tighter than the unary minus; its right operand is a number, a name, an element or a parenthesis.
-* `[i <= j, t[i] != ignore]` is 1 if all conditions hold, else 0; a bare value (`[keep[i,j]]`) holds if it is not 0. In a
-  product, a factor made of brackets and numbers alone that is 0 makes the product 0 whatever its other factors are (nan, 1/0,
-  an element out of range), so `[keep[i]] * x[i] / z[]` and `(1 - [keep[i]]) * x[i]` both hide.
+* `[i <= j, t[i] != ignore]` is 1 if all conditions hold, else 0; a bare value (`[keep[i,j]]`) holds if it is not 0.
+In a
+  product, a factor made of brackets and numbers alone that is 0 makes the product 0 whatever its other factors are
+  (nan, 1/0, an element out of range), so `[keep[i]] * x[i] / z[]` and `(1 - [keep[i]]) * x[i]` both hide.
 * `size(i)` is the length of the axis of `i`, `size(x, 1)` that of axis 1 of `x`.
 * `x[2*i + 1, index[t]]`: positions of inputs are whole-number expressions.
 """

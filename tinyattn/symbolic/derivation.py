@@ -257,7 +257,10 @@ def _display_names(graph: Any, wanted: Sequence[int]) -> dict[int, str]:
 
 def _small(expr: Expr, uses: int) -> bool:
     """Say whether an unnamed node is better written into its consumers than given a line of its own."""
-    plain = [all(head.kind in ("ref", "scalar", "cond") and power in (1, -1) for head, _, power in term.factors) for term in expr]
+    plain = [
+        all(head.kind in ("ref", "scalar", "cond") and power in (1, -1) for head, _, power in term.factors)
+        for term in expr
+    ]
     if not all(plain):
         return False
     if len(expr) == 1:

@@ -104,7 +104,9 @@ class Derivation:
             parts = words.split()
             atoms = self.lines.quantities[index].classes
             if len(parts) != len(atoms):
-                raise ArgumentError(f"dims: {tensor} has {len(atoms)} axes with a length of their own, not {len(parts)} ({words!r}).")
+                raise ArgumentError(
+                    f"dims: {tensor} has {len(atoms)} axes with a length of their own, not {len(parts)} ({words!r})."
+                )
             given.update(zip(atoms, parts, strict=True))
         leaves = [index for index in axes.nodes if nodes[index].op is None]
         order = sorted(leaves, key=lambda index: (len(nodes[index].shape) < 2, nodes[index].name[:1] in "wW", index))
@@ -201,8 +203,10 @@ class Derivation:
             found = [self._by_tensor[id(which)]] if id(which) in self._by_tensor else []
         if not found:
             names = ", ".join(self.graph.nodes[index].name for index in self.lines.wrt)
-            raise ArgumentError(f"no tensor {which if isinstance(which, str) else ''!r} in this derivation; it is by {names}.")
-        return found[0]
+            raise ArgumentError(
+                f"no tensor {which if isinstance(which, str) else ''!r} in this derivation; it is by {names}."
+            )
+        return int(found[0])
 
     def line_of(self, which: Any) -> Line:
         """Give the line of a gradient."""
@@ -260,7 +264,8 @@ class Derivation:
         which : Tensor, str or int
             The tensor.
         form : {"index", "elements"}
-            One `Sum` over `IndexedBase` entries for a general entry, lengths as symbols; or an array of explicit entries.
+            One `Sum` over `IndexedBase` entries for a general entry, lengths as symbols; or an array of explicit
+            entries.
         """
         index = self._index_of(which)
         if form == "elements":
@@ -325,8 +330,10 @@ def derive(result: Any, wrt: Sequence[Any] | Any, *, dims: Mapping[str, str] | N
 
 
 def graph_of(result: Any, wrt: Sequence[Any] | Any, gradients: bool = False) -> tuple[Any, dict[int, Any]]:
-    """Record the graph behind a result, and find what to derive by in it: node number to tensor (or name, or number)."""
-    wanted = list(wrt) if isinstance(wrt, (list, tuple)) else [wrt]
+    """Record the graph behind a result, and find what to derive by in it: node number to tensor (or name, or
+    number).
+    """
+    wanted: list[Any] = list(wrt) if isinstance(wrt, (list, tuple)) else [wrt]
     if not wanted:
         raise ArgumentError("wrt is empty.\n  Write wrt=[W] for the gradient by W.")
     if hasattr(result, "nodes"):
@@ -361,6 +368,8 @@ def _recorded(result: Any, wanted: Sequence[Any], gradients: bool) -> tuple[Any,
 
 
 def _memory(array: Any) -> tuple[Any, ...]:
-    """Say where an array lies; a node's value shares that with its tensor. A view differs from what it views in its op."""
+    """Say where an array lies; a node's value shares that with its tensor. A view differs from what it views in its
+    op.
+    """
     facts = array.__array_interface__
     return facts["data"][0], array.shape, array.strides

@@ -1,7 +1,7 @@
 """A derivation as a NumPy program: one function that gives the loss and the gradients, to be run by itself.
 
-Every line of the derivation is one line of code, by `np.einsum` or, where it can, by `@`, `.T` and `*`. Arrays have one axis
-for each index; what is merged or kept in the learner's code is reshaped at the beginning and at the end.
+Every line of the derivation is one line of code, by `np.einsum` or, where it can, by `@`, `.T` and `*`. Arrays have
+one axis for each index; what is merged or kept in the learner's code is reshaped at the beginning and at the end.
 """
 
 from __future__ import annotations
@@ -54,7 +54,9 @@ class Program:
         graph = lines.graph
         self.forward, _ = lines.in_order()
         self.called: dict[Quantity, str] = {}
-        self.leaves = [q for index, q in lines.quantities.items() if graph.nodes[index].op is None and self._mentioned(q)]
+        self.leaves = [
+            q for index, q in lines.quantities.items() if graph.nodes[index].op is None and self._mentioned(q)
+        ]
         inputs = [*self.leaves, *self._parameters()]
         for quantity in (*inputs, *(line.quantity for line in self.forward)):
             if quantity not in self.called:
@@ -80,7 +82,9 @@ class Program:
         statements = [f"{self.called[line.quantity]} = {self.expression(line.expr, line.out)}" for line in self.forward]
         if seed is not None and seed in self.called:
             statements.append(f"{self.called[seed]} = np.ones_like({last})")
-        statements += [f"{self.called[line.quantity]} = {self.expression(line.expr, line.out)}" for line in self.lines.backward]
+        statements += [
+            f"{self.called[line.quantity]} = {self.expression(line.expr, line.out)}" for line in self.lines.backward
+        ]
         result = self.called.get(self.lines.quantities[self.lines.output], "0.0")
         gradients = ", ".join(self._gradient(index) for index in self.lines.wrt)
         arguments = ", ".join(self.called[quantity] for quantity in self.inputs)
@@ -163,11 +167,11 @@ class Program:
         return " * ".join(parts or ["1.0"]) + "".join(f" / {part}" for part in below)
 
     def _front(self, term: Term) -> tuple[list[str], list[str]]:
-        coef = Fraction(abs(term.coef))
+        coef = abs(Fraction(term.coef))
         above = [str(coef.numerator)] if coef.numerator != 1 else []
         below = [str(coef.denominator)] if coef.denominator != 1 else []
         for cls, power in term.sizes:
-            (above if power > 0 else below).append(_to_power(self._size(cls), abs(power)))
+            (above if power > 0 else below).append(_to_power(self._size(cls), abs(Fraction(power))))
         return above, below
 
     def _contraction(self, factors: Sequence[tuple[str, tuple[Index, ...]]], out: tuple[Index, ...]) -> str:
@@ -233,7 +237,9 @@ class Program:
     def _side(self, expr: Expr, out: tuple[Index, ...]) -> str:
         """Write one side of a comparison, which NumPy stretches."""
         if len(expr) == 1 and expr[0].factors and _covered(expr[0], out) < len(out):
-            return self._term(expr[0], out, loose=True) if expr[0].coef > 0 else f"-{self._term(expr[0], out, loose=True)}"
+            return (
+                self._term(expr[0], out, loose=True) if expr[0].coef > 0 else f"-{self._term(expr[0], out, loose=True)}"
+            )
         if len(expr) == 1 and not expr[0].factors and not expr[0].sizes:
             return str(expr[0].coef)
         return self.expression(expr, out) if expr else "0"
@@ -290,4 +296,3 @@ _HELPERS = {
     "sigmoid": ("def sigmoid(x):", "    return (np.tanh(x / 2) + 1) / 2", ""),
     "erf": ("def erf(x):", "    from math import erf as of_each", "    return np.vectorize(of_each)(x)", ""),
 }
-

@@ -1,7 +1,7 @@
 """Compute what a definition says, entry by entry: slow, obvious, and independent of every forward.
 
-Tests hold each operation to its definition with `evaluate`. The same walk runs on other numbers than floats: `referee.py`
-runs it on SymPy expressions with its own `Numbers`.
+Tests hold each operation to its definition with `evaluate`. The same walk runs on other numbers than floats:
+`referee.py` runs it on SymPy expressions with its own `Numbers`.
 """
 
 from __future__ import annotations
@@ -277,7 +277,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _sigmoid(x: np.float64) -> np.float64:
-    return np.float64(1) / (np.float64(1) + np.exp(-x))
+    return np.float64(1 / (1 + np.exp(-x)))
 
 
 _FLOAT_FUNCTIONS: dict[str, Any] = {

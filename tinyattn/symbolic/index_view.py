@@ -84,7 +84,10 @@ def _groups(factors: list[Factor], dummies: list[Index]) -> list[tuple[list[Inde
         if not mine:
             continue
         touching = [group for group in groups if any(index in group[0] for index in mine)]
-        merged = (list(dict.fromkeys([i for g in touching for i in g[0]] + mine)), [f for g in touching for f in g[1]] + [factor])
+        merged = (
+            list(dict.fromkeys([i for g in touching for i in g[0]] + mine)),
+            [f for g in touching for f in g[1]] + [factor],
+        )
         groups = [group for group in groups if group not in touching] + [merged]
     return ([([], outside)] if outside else []) + groups
 
@@ -121,12 +124,15 @@ def _product(factors: list[Factor], letters: LineLetters) -> Layout:
     return ("frac", top, _spaced(below)) if below else top
 
 
-def _factor(head: Head, at: tuple[Index, ...], power: int | Fraction, letters: LineLetters, alone: bool = False) -> Layout:
+def _factor(
+    head: Head, at: tuple[Index, ...], power: int | Fraction, letters: LineLetters, alone: bool = False
+) -> Layout:
     base = base_of(head, at, letters)
     if power == Fraction(1, 2):
         return ("sqrt", base[2] if base[0] == "fence" else base)
     if alone and power == 1 and base[0] == "fence" and head.kind == "sum":
-        return base[2]
+        inside: Layout = base[2]
+        return inside
     if power == 1:
         return base
     above: Layout = ("num", str(power))

@@ -51,7 +51,11 @@ def barred(name: str) -> str:
     ('S̄', 'W̄_q')
     """
     stem, mark, rest = name.partition("_")
-    return (normalize("NFC", stem + "\u0304") if len(stem) == 1 else "".join(letter + "\u0305" for letter in stem)) + mark + rest
+    return (
+        (normalize("NFC", stem + "\u0304") if len(stem) == 1 else "".join(letter + "\u0305" for letter in stem))
+        + mark
+        + rest
+    )
 
 
 def _text_sub(tree: Layout) -> str:
@@ -91,7 +95,7 @@ def _loose(tree: Layout) -> bool:
 
 def _text_sqrt(tree: Layout) -> str:
     inside = text(tree[1])
-    return f"√{inside}" if inside.isalnum() or inside.startswith("(") and inside.endswith(")") else f"√({inside})"
+    return f"√{inside}" if inside.isalnum() or (inside.startswith("(") and inside.endswith(")")) else f"√({inside})"
 
 
 _TEXT: dict[str, Callable[[Layout], str]] = {
@@ -118,9 +122,22 @@ _LATEX_SIGNS = {
     "⊙": r"\odot", "⊘": r"\oslash", "·": r"\cdot", "−": "-", "≤": r"\le", "≠": r"\ne", "Σ": r"\sum", "max": r"\max",
     "min": r"\min", "∧": r"\wedge",
 }  # fmt: skip
-_LATEX_WORDS = {"1": r"\mathbf{1}", "T": r"\top", "exp": r"\exp", "log": r"\log", "sin": r"\sin", "cos": r"\cos", "tanh": r"\tanh",
-                "max": r"\max", "min": r"\min", "π": r"\pi"}  # fmt: skip
-_LATEX_SPECIAL = {"\\": r"\textbackslash{}", "_": r"\_", "{": r"\{", "}": r"\}", "$": r"\$", "%": r"\%", "&": r"\&", "#": r"\#", "^": r"\^{}", "~": r"\~{}"}
+_LATEX_WORDS: dict[str, str] = {
+    "1": r"\mathbf{1}", "T": r"\top", "exp": r"\exp", "log": r"\log", "sin": r"\sin", "cos": r"\cos",
+    "tanh": r"\tanh", "max": r"\max", "min": r"\min", "π": r"\pi",
+}  # fmt: skip
+_LATEX_SPECIAL = {
+    "\\": r"\textbackslash{}",
+    "_": r"\_",
+    "{": r"\{",
+    "}": r"\}",
+    "$": r"\$",
+    "%": r"\%",
+    "&": r"\&",
+    "#": r"\#",
+    "^": r"\^{}",
+    "~": r"\~{}",
+}
 
 
 def latex(tree: Layout) -> str:
@@ -165,16 +182,22 @@ def _latex_base(tree: Layout) -> str:
 def _latex_bar(tree: Layout) -> str:
     name = str(tree[1][1]) if tree[1][0] == "id" else ""
     stem = name.partition("_")[0]
-    return rf"\bar{{{latex(tree[1])}}}" if len(name) == 1 else rf"\overline{{{latex(tree[1])}}}" if stem else latex(tree[1])
+    return (
+        rf"\bar{{{latex(tree[1])}}}"
+        if len(name) == 1
+        else rf"\overline{{{latex(tree[1])}}}"
+        if stem
+        else latex(tree[1])
+    )
 
 
 _LATEX: dict[str, Callable[[Layout], str]] = {
     "id": lambda tree: latex_name(tree[1]),
     "ix": lambda tree: str(tree[1]),
     "num": lambda tree: str(tree[1]),
-    "fn": lambda tree: _LATEX_WORDS.get(tree[1]) or rf"\operatorname{{{tree[1]}}}",
+    "fn": lambda tree: _LATEX_WORDS.get(tree[1], rf"\operatorname{{{tree[1]}}}"),
     "op": _latex_op,
-    "sign": lambda tree: _LATEX_SIGNS.get(tree[1], tree[1]),
+    "sign": lambda tree: _LATEX_SIGNS.get(tree[1], str(tree[1])),
     "space": lambda tree: r"\,",
     "bar": _latex_bar,
     "row": lambda tree: _spaced([_LATEX[part[0]](part) for part in tree[1]]),
@@ -261,7 +284,11 @@ _MATHML: dict[str, Callable[[Layout], str]] = {
     "id": lambda tree: _mathml_name(tree[1]),
     "ix": lambda tree: "".join(f"<mi>{letter}</mi>" for letter in _letters(tree[1])),
     "num": lambda tree: f"<mn>{tree[1]}</mn>",
-    "fn": lambda tree: '<mi mathvariant="normal">⊤</mi>' if tree == TRANSPOSE else f'<mi mathvariant="normal">{"𝟏" if tree[1] == "1" else tree[1]}</mi>',
+    "fn": lambda tree: (
+        '<mi mathvariant="normal">⊤</mi>'
+        if tree == TRANSPOSE
+        else f'<mi mathvariant="normal">{"𝟏" if tree[1] == "1" else tree[1]}</mi>'
+    ),
     "op": lambda tree: f"<mo>{escaped(tree[1])}</mo>",
     "sign": lambda tree: f"<mo>{escaped(tree[1])}</mo>",
     "space": lambda tree: '<mspace width="0.17em"></mspace>',

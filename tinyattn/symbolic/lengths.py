@@ -1,9 +1,9 @@
 """Which axes of a recorded computation have the same length, as a matter of the operations and not of the numbers.
 
-Every axis of every tensor gets a number; the shape rule of an operation joins the numbers of axes that one letter runs over
-(`matmul` joins the contracted axes, `add` the broadcast ones). What is joined is one *size class*, whatever the lengths
-of this run; two classes may well be equally long. An axis of length 1 that is kept or stretched is no class at all, and a
-merged axis (h d) is a tuple of classes.
+Every axis of every tensor gets a number; the shape rule of an operation joins the numbers of axes that one letter
+runs over (`matmul` joins the contracted axes, `add` the broadcast ones). What is joined is one *size class*,
+whatever the lengths of this run; two classes may well be equally long. An axis of length 1 that is kept or stretched
+is no class at all, and a merged axis (h d) is a tuple of classes.
 """
 
 from __future__ import annotations
@@ -57,7 +57,9 @@ class Lengths:
         return True
 
     def bind(self, axis: int, parts: Sequence[int]) -> bool:
-        """Say that an axis is made of others, row-major; of none if it is an axis of length 1 that is kept or stretched."""
+        """Say that an axis is made of others, row-major; of none if it is an axis of length 1 that is kept or
+        stretched.
+        """
         axis = self.find(axis)
         if axis in self._group:
             old = self.atoms(axis)
@@ -84,9 +86,7 @@ POSITIONS = ("n", "m", "l", "t", "s", "r", "p", "b")
 WIDTHS = ("d", "k", "e", "f", "w", "c", "g", "v")
 
 
-def name_lengths(
-    lengths: Lengths, axes: Iterable[tuple[int, ...]], given: Mapping[int, str]
-) -> dict[int, str]:
+def name_lengths(lengths: Lengths, axes: Iterable[tuple[int, ...]], given: Mapping[int, str]) -> dict[int, str]:
     """Name every size class: as the user says, else n, m, ... for rows and d, k, ... for last axes.
 
     Parameters

@@ -1,8 +1,9 @@
 """Formulas in matrix notation, where they have one: S̄ = P ⊙ (P̄ − (P̄ ⊙ P) 1 1ᵀ).
 
-A term is a graph: its indices are points, a factor with two indices is an edge, one with one index hangs at a point. Factors
-at the same two points make a Hadamard product; a summed index that joins two edges makes a matrix product; one at a
-single edge a product with the vector 1. What is not of this kind has no matrix form (`NoMatrixForm`) and is shown by indices.
+A term is a graph: its indices are points, a factor with two indices is an edge, one with one index hangs at a point.
+Factors at the same two points make a Hadamard product; a summed index that joins two edges makes a matrix product;
+one at a single edge a product with the vector 1. What is not of this kind has no matrix form (`NoMatrixForm`) and is
+shown by indices.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ ENTRYWISE: Layout = ("op", "⊙")
 
 
 class NoMatrixForm(Exception):
-    """This formula cannot be written with matrices; the message says why."""
+    """A formula that cannot be written with matrices; the message says why."""
 
 
 class Piece:
@@ -113,7 +114,11 @@ def _term(term: Term, at: tuple[Index, ...], letters: LineLetters) -> Piece:
         return core
     if core.parts and core.parts[0][0] == ("num", "1") and not core.at:
         return Piece(((front, False),), at, PRODUCT)
-    return Piece(((row(front, ("op", "·"), core.written(PRODUCT if core.binding != HADAMARD else ATOM)), False),), core.at, HADAMARD)
+    return Piece(
+        ((row(front, ("op", "·"), core.written(PRODUCT if core.binding != HADAMARD else ATOM)), False),),
+        core.at,
+        HADAMARD,
+    )
 
 
 def _cost(dummy: Index, pieces: list[Piece]) -> tuple[int, int]:
@@ -163,7 +168,8 @@ def _base(head: Head, places: tuple[Index, ...], at: tuple[Index, ...], letters:
             return _atom(row(("fn", head.data), fenced(formula(opened(head, places), turned, letters))), turned)
         case "fn" if head.data in ("maximum", "minimum"):
             turned = _orientation(places, at, letters)
-            inner = [formula(opened(head, places, which), turned, letters) if head.inners[which] and head.inners[which][0].factors
+            inner = [formula(opened(head, places, which), turned, letters) if head.inners[which] and
+            head.inners[which][0].factors
                      else _constant(head.inners[which], letters) for which in (0, 1)]  # fmt: skip
             return _atom(row(("fn", head.data[:3]), fenced(row(inner[0], ("sign", ","), SPACE, inner[1]))), turned)
         case "softmax":
@@ -293,7 +299,9 @@ def _spread(pieces: list[Piece], at: tuple[Index, ...]) -> Piece:
     if core is None:
         return scalars[0]
     front = scalars[0].written(PRODUCT)
-    return Piece(((row(front, SPACE if core.binding == ATOM else ("op", "·"), core.written(PRODUCT)), False),), core.at, HADAMARD)
+    return Piece(
+        ((row(front, SPACE if core.binding == ATOM else ("op", "·"), core.written(PRODUCT)), False),), core.at, HADAMARD
+    )
 
 
 def _arranged(arrays: list[Piece], at: tuple[Index, ...]) -> Piece | None:

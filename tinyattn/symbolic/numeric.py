@@ -1,9 +1,9 @@
 """Formulas evaluated on NumPy arrays, with a running bound of the rounding error beside every number.
 
-The bound follows the standard model, fl(x∘y) = (x∘y)(1 + δ) with |δ| ≤ u: a sum of k products errs by at most γ_k times the
-sum of magnitudes, whatever the order of the sum; functions of NumPy are taken to err by at most 4 ulp. It is relative to the
-magnitudes and not to the result, so a saturated softmax, whose gradient is a difference of nearly equal terms, gets the
-large bound that it deserves.
+The bound follows the standard model, fl(x∘y) = (x∘y)(1 + δ) with |δ| ≤ u: a sum of k products errs by at most γ_k
+times the sum of magnitudes, whatever the order of the sum; functions of NumPy are taken to err by at most 4 ulp. It is
+relative to the magnitudes and not to the result, so a saturated softmax, whose gradient is a difference of nearly
+equal terms, gets the large bound that it deserves.
 """
 
 from __future__ import annotations
@@ -102,7 +102,11 @@ class Values:
         result = Bounded(value, (most - size) + (count + 2) * UNIT * most)
         for scalar in scalars:
             value = result.value * scalar.value
-            error = np.abs(result.value) * scalar.error + result.error * (np.abs(scalar.value) + scalar.error) + UNIT * np.abs(value)
+            error = (
+                np.abs(result.value) * scalar.error
+                + result.error * (np.abs(scalar.value) + scalar.error)
+                + UNIT * np.abs(value)
+            )
             result = Bounded(value, error)
         return Bounded(coef * result.value, abs(coef) * result.error * (1 + 4 * UNIT))
 
@@ -150,7 +154,9 @@ class Values:
             relative = np.minimum(x.error / np.abs(x.value), 1 - 1e-16)
             return Bounded(value, -np.log1p(-relative) + FUNCTION * np.abs(value))
         if name in ("abs", "sign"):
-            return Bounded(value, x.error if name == "abs" else np.where(np.abs(x.value) <= x.error, 2.0, 0.0) * (x.value != 0))
+            return Bounded(
+                value, x.error if name == "abs" else np.where(np.abs(x.value) <= x.error, 2.0, 0.0) * (x.value != 0)
+            )
         return Bounded(value, _STEEPEST[name] * x.error + FUNCTION * np.abs(value))
 
     def _condition(self, head: Head) -> Bounded:
@@ -190,13 +196,17 @@ def _power(base: Bounded, power: Exact) -> Bounded:
         far = (size + error) ** exponent - size**exponent
     else:
         low = size - error
-        far = np.where(low > 0, np.where(low > 0, low, 1.0) ** exponent - size**exponent, np.where(error > 0, np.inf, 0.0))
+        far = np.where(
+            low > 0, np.where(low > 0, low, 1.0) ** exponent - size**exponent, np.where(error > 0, np.inf, 0.0)
+        )
     return Bounded(value, far + (abs(exponent) + 2) * FUNCTION * np.abs(value))
 
 
 def _general_power(base: Bounded, exponent: Bounded) -> Bounded:
     value = base.value**exponent.value
-    moved = np.abs(exponent.value) * base.error / np.abs(base.value) + np.abs(np.log(np.abs(base.value))) * exponent.error
+    moved = (
+        np.abs(exponent.value) * base.error / np.abs(base.value) + np.abs(np.log(np.abs(base.value))) * exponent.error
+    )
     return Bounded(value, np.abs(value) * (np.expm1(2 * moved) + 4 * FUNCTION))
 
 
@@ -216,4 +226,3 @@ _FUNCTIONS: Mapping[str, Any] = {
 }  # fmt: skip
 _STEEPEST = {"sin": 1.0, "cos": 1.0, "tanh": 1.0, "sigmoid": 0.25, "erf": 1.13}
 _COMPARE: Mapping[str, Any] = {"==": np.equal, "!=": np.not_equal, "<": np.less, "<=": np.less_equal}
-

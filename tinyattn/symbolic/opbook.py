@@ -15,7 +15,9 @@ from tinyattn.symbolic.layout import text
 class _CallNode:
     """A leaf or the result of the one call, with what the symbolic side reads of a node."""
 
-    def __init__(self, index: int, name: str, value: Any, op: Any, inputs: tuple[int, ...], params: Mapping[str, Any]) -> None:
+    def __init__(
+        self, index: int, name: str, value: Any, op: Any, inputs: tuple[int, ...], params: Mapping[str, Any]
+    ) -> None:
         self.index, self.name, self.value, self.op = index, name, np.asarray(value), op
         self.inputs, self.params, self.named = inputs, dict(params), True
         self.shape, self.dtype = self.value.shape, self.value.dtype
@@ -36,7 +38,9 @@ class CallGraph:
 
     def __init__(self, op: Any, inputs: Sequence[Any], params: Mapping[str, Any]) -> None:
         names = op.names_of(len(inputs))
-        leaves = [_CallNode(at, name, value, None, (), {}) for at, (name, value) in enumerate(zip(names, inputs, strict=True))]
+        leaves = [
+            _CallNode(at, name, value, None, (), {}) for at, (name, value) in enumerate(zip(names, inputs, strict=True))
+        ]
         result = op(*[leaf.value for leaf in leaves], *params.values())
         last = _CallNode(len(leaves), "y", result, op, tuple(range(len(leaves))), params)
         self.nodes: tuple[_CallNode, ...] = (*leaves, last)

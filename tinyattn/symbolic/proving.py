@@ -1,12 +1,13 @@
 """Proofs for all sizes: the derived lines against the definitions, by the product rule alone.
 
 For every line `x̄ = ...` the statement is: for arbitrary tangents ẋ and arbitrary cotangents of the consumers,
-`Σ x̄ ẋ = Σ_consumers Σ ȳ ẏ`, where ẏ is the change of y's *definition* when x changes by ẋ (forward mode). Both sides are written
-out over opaque atoms (`exp(S_ij)`, `1/Z_i`), summed indices are renamed to a canonical form, and the two sums of terms are
-compared. Nothing depends on a length, so what holds, holds for every one. The lines compose by the chain rule.
+`Σ x̄ ẋ = Σ_consumers Σ ȳ ẏ`, where ẏ is the change of y's *definition* when x changes by ẋ (forward mode). Both
+sides are written out over opaque atoms (`exp(S_ij)`, `1/Z_i`), summed indices are renamed to a canonical form, and
+the two sums of terms are compared. Nothing depends on a length, so what holds, holds for every one. The lines
+compose by the chain rule.
 
-The adjoint lines come from `pulling.py` and `tidying.py`; the tangents are made here, by other code. Both use the table of derivatives
-of scalar functions, which SymPy proves in the tests.
+The adjoint lines come from `pulling.py` and `tidying.py`; the tangents are made here, by other code. Both use the
+table of derivatives of scalar functions, which SymPy proves in the tests.
 """
 
 from __future__ import annotations

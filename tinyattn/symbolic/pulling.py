@@ -1,9 +1,10 @@
 """The one rule that derives: replace the factor by the output's cotangent and sum the indices that are missing.
 
-For `y[out] = Σ coef · Π factors` the cotangent of a factor `x[at]` is the same product without it, times `ȳ[out]`, summed over
-every index that is not in `at`. That single sentence is the gradient of matmul, transpose, scaling, sums, broadcasting,
-masks and heads. A factor that is a function is gone through with its derivative (`slope`), a power with `p F^(p-1)`, a
-maximum with the indicator of the winners. Nothing here knows an operation, or a gradient rule of the engine.
+For `y[out] = Σ coef · Π factors` the cotangent of a factor `x[at]` is the same product without it, times `ȳ[out]`,
+summed over every index that is not in `at`. That single sentence is the gradient of matmul, transpose, scaling,
+sums, broadcasting, masks and heads. A factor that is a function is gone through with its derivative (`slope`), a
+power with `p F^(p-1)`, a maximum with the indicator of the winners. Nothing here knows an operation, or a gradient
+rule of the engine.
 """
 
 from __future__ import annotations
@@ -48,8 +49,8 @@ def contributions(heads: Heads, expr: Expr, seed: Term) -> Iterator[Contribution
     Yields
     ------
     quantity, at, term, ways
-        The term is what the cotangent of `quantity[at]` gets, before the sum over the missing indices; `ways` says what was
-        gone through: nothing ("swap"), "elementwise", "division", "largest".
+        The term is what the cotangent of `quantity[at]` gets, before the sum over the missing indices; `ways` says
+        what was gone through: nothing ("swap"), "elementwise", "division", "largest".
     """
     for term in expr:
         for place, (head, at, power) in enumerate(term.factors):
@@ -63,7 +64,9 @@ def contributions(heads: Heads, expr: Expr, seed: Term) -> Iterator[Contribution
             yield from _through(heads, head, at, context, ways)
 
 
-def _through(heads: Heads, head: Head, at: tuple[Index, ...], context: Term, ways: frozenset[str]) -> Iterator[Contribution]:
+def _through(
+    heads: Heads, head: Head, at: tuple[Index, ...], context: Term, ways: frozenset[str]
+) -> Iterator[Contribution]:
     if head.kind == "ref":
         yield head.data, at, context, ways
     elif head.kind == "sum":

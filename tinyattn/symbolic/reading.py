@@ -34,7 +34,19 @@ from tinyattn.symbolic.definition import (
 from tinyattn.symbolic.fitting import Fitted, fit
 from tinyattn.symbolic.lengths import Lengths
 from tinyattn.symbolic.operands import Array, array_parameters
-from tinyattn.symbolic.terms import ONE, Exact, Expr, Factor, Index, Quantity, Term, free_indices, product, renamed, times
+from tinyattn.symbolic.terms import (
+    ONE,
+    Exact,
+    Expr,
+    Factor,
+    Index,
+    Quantity,
+    Term,
+    free_indices,
+    product,
+    renamed,
+    times,
+)
 
 
 class Axes:
@@ -72,7 +84,9 @@ class Axes:
 
     def _letters(self, fitted: Fitted, out: tuple[int, ...], operands: dict[str, tuple[int, ...]]) -> dict[str, int]:
         """Give every letter the number of an axis, and join all axes that it runs over."""
-        letters = {part.name: axis for part, axis in zip(fitted.output.indices, out, strict=True) if isinstance(part, Letter)}
+        letters = {
+            part.name: axis for part, axis in zip(fitted.output.indices, out, strict=True) if isinstance(part, Letter)
+        }
         places = list(_places(fitted.value, operands))
         lengths = self.lengths
         for position, axis in places:
@@ -84,7 +98,9 @@ class Axes:
         named = {position.name for position, _ in places if isinstance(position, Letter)}
         named |= {letter for position, _ in places if isinstance(position, Group) for letter in position.letters}
         for part, axis in zip(fitted.output.indices, out, strict=True):
-            if isinstance(part, Number) or (isinstance(part, Letter) and lengths.length[axis] == 1 and part.name not in named):
+            if isinstance(part, Number) or (
+                isinstance(part, Letter) and lengths.length[axis] == 1 and part.name not in named
+            ):
                 lengths.bind(axis, ())
             elif isinstance(part, Group):
                 lengths.bind(axis, [letters[letter] for letter in part.letters])
@@ -281,7 +297,9 @@ class _Reader:
         key = (self.node.index, name)
         if key not in self.all.parameters:
             axes = tuple([self.lengths.atoms(axis) for axis in self.all.axes.array_axes[key]])
-            self.all.parameters[key] = Quantity(name, "parameter", self.node.index, axes, self.arrays[name].dtype == bool)
+            self.all.parameters[key] = Quantity(
+                name, "parameter", self.node.index, axes, self.arrays[name].dtype == bool
+            )
         return self.all.parameters[key]
 
     def _over(self, kind: str, letters: tuple[str, ...], body: Expression) -> Expr:
@@ -300,7 +318,8 @@ class _Reader:
         if kind in ("max", "min"):
             return (Term(factors=(self.heads.make(kind, None, (inside,), dummies),)),) if dummies else inside
         raise GraphError(
-            f"{self.node.op_name} cannot be expressed in the index notation used here: it takes a product over an axis.\n"
+            f"{self.node.op_name} cannot be expressed in the index notation used here: "
+            "it takes a product over an axis.\n"
             "  Its gradient is still checked at explicit sizes; for a formula, write the product with exp, log and sum."
         )
 
@@ -360,7 +379,9 @@ def raised(heads: Heads, base: Expr, power: Exact) -> Term:
 
 def _positive(factor: Factor) -> bool:
     head = factor[0]
-    return (head.kind == "fn" and head.data == "exp") or (head.kind == "scalar" and (head.data[1] is None or head.data[1] > 0))
+    return (head.kind == "fn" and head.data == "exp") or (
+        head.kind == "scalar" and (head.data[1] is None or head.data[1] > 0)
+    )
 
 
 def _clean(value: Exact) -> Exact:

@@ -7,7 +7,8 @@ Nothing here knows a gradient rule, neither the engine's nor those of `derive.py
   longer, so it serves one block.
 * **elements**: the loss as one formula of explicit entries, each entry a symbol; `diff` by every one. Readable and
   feasible for tiny sizes only; this is what "just use SymPy" means.
-* **chain**: every operation by itself, entry by entry: SymPy differentiates its definition, and the total derivative puts
+* **chain**: every operation by itself, entry by entry: SymPy differentiates its definition, and the total derivative
+puts
   the numbers together. Any depth; the chain rule is ours, every derivative is SymPy's.
 
 Symbols are made with `Symbol`, never read from text: for SymPy `Q`, `S`, `N`, `E`, `I`, `O` are words of its own.
@@ -28,7 +29,9 @@ from tinyattn.symbolic.entrywise import Numbers, entrywise
 from tinyattn.symbolic.operands import array_parameters, operands_of
 
 Array = NDArray[Any]
-WHOLE_LIMIT = 8000  # occurrences of leaves in the written-out loss times entries times the largest sum; beyond, node by node
+WHOLE_LIMIT = (
+    8000  # occurrences of leaves in the written-out loss times entries times the largest sum; beyond, node by node
+)
 
 
 def sympy_gradients(
@@ -55,7 +58,8 @@ def sympy_gradients(
     if len(graph.outputs) != 1 or graph.nodes[graph.outputs[0]].value.size != 1:
         raise ArgumentError(
             "SymPy derives the gradient of one number, but the graph ends in "
-            f"{[graph.nodes[each].shape for each in graph.outputs]}.\n  Write the loss as one number, for example (y * c).sum()."
+            f"{[graph.nodes[each].shape for each in graph.outputs]}.\n"
+            "  Write the loss as one number, for example (y * c).sum()."
         )
     chosen = choose_method(graph, leaves) if method == "auto" else method
     if chosen == "whole":
@@ -231,7 +235,9 @@ def _chain(graph: Any, leaves: Sequence[int], digits: int) -> dict[int, NDArray[
 
     with mpmath.workdps(digits):
         zero = mpmath.mpf(0)
-        total: dict[int, Array] = {graph.outputs[0]: np.full(graph.nodes[graph.outputs[0]].shape, mpmath.mpf(1), dtype=object)}
+        total: dict[int, Array] = {
+            graph.outputs[0]: np.full(graph.nodes[graph.outputs[0]].shape, mpmath.mpf(1), dtype=object)
+        }
         wanted = _reached_from(graph, leaves)
         for node in reversed(graph.nodes):
             if node.op is None or node.index not in total or node.index not in wanted or node.index in leaves:
@@ -297,4 +303,3 @@ def _filled(shape: tuple[int, ...], values: Iterator[Any]) -> NDArray[np.float64
     for place in product(*map(range, shape)):
         result[place] = float(next(values))
     return result
-

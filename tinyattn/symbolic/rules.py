@@ -1,8 +1,8 @@
 """The gradient rules of the rule book, proved equal to what the definition demands.
 
-A rule is run on arrays of formulas (`tracing.py`), so that it becomes a formula itself; the definition gives the cotangent by
-the one rule of `pulling.py`. Both are written out and compared. What no formula can say is compared with SymPy at explicit
-sizes instead, and the result says so.
+A rule is run on arrays of formulas (`tracing.py`), so that it becomes a formula itself; the definition gives the
+cotangent by the one rule of `pulling.py`. Both are written out and compared. What no formula can say is compared
+with SymPy at explicit sizes instead, and the result says so.
 """
 
 from __future__ import annotations
@@ -82,7 +82,9 @@ def _against_formula(op: Any, graph: CallGraph, inputs: Sequence[Any], params: M
     leaves = list(range(len(inputs)))
     formula = Formula(Lines(graph, leaves, seeded=True), seed=lambda shape: np.random.default_rng(7).normal(size=shape))
     right = {leaf: formula.gradient(leaf)[0] for leaf in leaves}
-    return _compared(op, inputs, params, np.random.default_rng(7).normal(size=graph.nodes[-1].shape), right, "the formula")
+    return _compared(
+        op, inputs, params, np.random.default_rng(7).normal(size=graph.nodes[-1].shape), right, "the formula"
+    )
 
 
 def _mismatch(op: Any, graph: CallGraph, params: Mapping[str, Any]) -> str | None:
@@ -161,6 +163,10 @@ def _compared(
             return RuleProof(op.name, WRONG, f"the rule for {name} gives shape {mine.shape}, not {arrays[leaf].shape}")
         gap = np.abs(mine - right[leaf])
         if mine.size and not gap.max() <= 1e-11 * max(1.0, float(np.abs(right[leaf]).max())):
-            at = tuple(int(each) for each in np.unravel_index(int(np.argmax(np.nan_to_num(gap, nan=np.inf))), gap.shape))
-            return RuleProof(op.name, WRONG, f"{name}, entry {at}: the rule gives {mine[at]:.6g}, {by} {right[leaf][at]:.6g}")
+            at = tuple(
+                int(each) for each in np.unravel_index(int(np.argmax(np.nan_to_num(gap, nan=np.inf))), gap.shape)
+            )
+            return RuleProof(
+                op.name, WRONG, f"{name}, entry {at}: the rule gives {mine[at]:.6g}, {by} {right[leaf][at]:.6g}"
+            )
     return None

@@ -1,12 +1,13 @@
 """The representation of formulas: sums of terms in index notation.
 
-A formula (`Expr`) is a tuple of terms. A term is an exact coefficient, powers of lengths, factors with powers, and the indices
-that are summed over: `1/√d Σ_a Q_ia K_ja` is one term. A factor is a *head* applied to indices: an entry of a tensor, a
-function value such as `exp(S_ij)`, a bracket, or a sum in parentheses.
+A formula (`Expr`) is a tuple of terms. A term is an exact coefficient, powers of lengths, factors with powers, and
+the indices that are summed over: `1/√d Σ_a Q_ia K_ja` is one term. A factor is a *head* applied to indices: an entry
+of a tensor, a function value such as `exp(S_ij)`, a bracket, or a sum in parentheses.
 
-A head knows what it is made of through formal indices, so renaming the indices of a term never has to look inside a factor, and
-no index can be captured. Heads are interned in a `Heads`: the same formula up to the names of its indices is the same
-object. That makes equality of formulas decidable by renaming (`canonical.py`), and keeps everything fast.
+A head knows what it is made of through formal indices, so renaming the indices of a term never has to look inside a
+factor, and no index can be captured. Heads are interned in a `Heads`: the same formula up to the names of its
+indices is the same object. That makes equality of formulas decidable by renaming (`canonical.py`), and keeps
+everything fast.
 """
 
 from __future__ import annotations
@@ -47,7 +48,9 @@ class Quantity:
 
     __slots__ = ("axes", "boolean", "classes", "head", "kind", "name", "node")
 
-    def __init__(self, name: str, kind: str, node: int, axes: tuple[tuple[int, ...], ...], boolean: bool = False) -> None:
+    def __init__(
+        self, name: str, kind: str, node: int, axes: tuple[tuple[int, ...], ...], boolean: bool = False
+    ) -> None:
         self.name, self.kind, self.node, self.axes, self.boolean = name, kind, node, axes, boolean
         self.classes = tuple(cls for axis in axes for cls in axis)
         self.head: Head | None = None
@@ -62,8 +65,9 @@ class Head:
     Attributes
     ----------
     kind : {"ref", "fn", "sum", "cond", "max", "min", "index", "scalar", "softmax"}
-        `ref`: entry of a tensor; `fn`: function value; `sum`: several terms, or one that is summed, in parentheses; `cond`: a
-        bracket; `max`: the largest over bound indices; `index`: an index as a number; `scalar`: a named number.
+        `ref`: entry of a tensor; `fn`: function value; `sum`: several terms, or one that is summed, in parentheses;
+        `cond`: a bracket; `max`: the largest over bound indices; `index`: an index as a number; `scalar`: a named
+        number.
     data : object
         The quantity, the function's name, the comparison sign, (name, value) of a scalar, the places of `softmax`.
     params, bound : tuple of Index
@@ -154,7 +158,9 @@ def merged(left: tuple[Factor, ...], right: tuple[Factor, ...]) -> tuple[Factor,
     return tuple([(head, at, power) for (head, at), power in powers.items() if power != 0])
 
 
-def merge_sizes(left: tuple[tuple[int, Exact], ...], right: tuple[tuple[int, Exact], ...]) -> tuple[tuple[int, Exact], ...]:
+def merge_sizes(
+    left: tuple[tuple[int, Exact], ...], right: tuple[tuple[int, Exact], ...]
+) -> tuple[tuple[int, Exact], ...]:
     """Join two products of powers of lengths."""
     if not left:
         return right

@@ -80,7 +80,12 @@ def _needed_again(powers: dict[tuple[Head, tuple[Index, ...]], Exact], pattern: 
     """Keep a bracket that hides another instance of the same pattern too."""
     places = {at for head, at in powers if head is cond}
     instances = max(
-        (abs(power) for (head, _), power in powers.items() for known, _, _ in pattern.factors if head is known and head.kind != "cond"),
+        (
+            abs(Fraction(power))
+            for (head, _), power in powers.items()
+            for known, _, _ in pattern.factors
+            if head is known and head.kind != "cond"
+        ),
         default=1,
     )
     return len(places) == 1 and instances > 1
@@ -114,10 +119,12 @@ def _times_contained(power: Exact, have: Exact, alone: bool) -> Exact | None:
     if alone:
         ratio = Fraction(have) / Fraction(power)
         return int(ratio) if ratio.denominator == 1 else None
-    return 1 if (have > 0) == (power > 0) and abs(have) >= abs(power) else None
+    return 1 if (have > 0) == (power > 0) and abs(Fraction(have)) >= abs(Fraction(power)) else None
 
 
-def _unified(formal: tuple[Index, ...], actual: tuple[Index, ...], names: dict[Index, Index]) -> dict[Index, Index] | None:
+def _unified(
+    formal: tuple[Index, ...], actual: tuple[Index, ...], names: dict[Index, Index]
+) -> dict[Index, Index] | None:
     extended = dict(names)
     for mine, other in zip(formal, actual, strict=True):
         if extended.setdefault(mine, other) is not other:
@@ -156,7 +163,9 @@ def _is_one_hot(factor: Factor, dummy: Index) -> bool:
     for bare, other in ((left, right), (right, left)):
         if is_index(bare) and bare[0].factors[0][1] == (formal,):
             inside = [f for term in other for f in term.factors]
-            return bool(inside) and all(f[0].kind == "ref" and f[0].data.kind == "parameter" and formal not in f[1] for f in inside)
+            return bool(inside) and all(
+                f[0].kind == "ref" and f[0].data.kind == "parameter" and formal not in f[1] for f in inside
+            )
     return False
 
 
@@ -166,11 +175,16 @@ def _vanishes(heads: Heads, term: Term) -> bool:
         return True
     for head, at, power in term.factors:
         if head.kind == "sum" and power == 1:
-            alone = [d for d in term.dummies if d in at and not any(d in f[1] for f in term.factors if f[0] is not head or f[1] != at)]
+            alone = [
+                d
+                for d in term.dummies
+                if d in at and not any(d in f[1] for f in term.factors if f[0] is not head or f[1] != at)
+            ]
             if alone:
                 rest = [index for index in at if index not in alone]
                 total = tuple(
-                    settled(Term(part.coef, part.factors, part.dummies + tuple(alone), part.sizes)) for part in opened(head, at)
+                    settled(Term(part.coef, part.factors, part.dummies + tuple(alone), part.sizes))
+                    for part in opened(head, at)
                 )
                 if not tidied(total, {index: label for label, index in enumerate(rest)}):
                     return True
@@ -243,10 +257,13 @@ def factored(heads: Heads, expr: Expr, out: tuple[Index, ...]) -> Expr:
     for term in expr[1:]:
         own = dict(term.sizes)
         sizes = {cls: common for cls, power in sizes.items() if (common := _common(power, own.get(cls, 0))) != 0}
-    coef = abs(expr[0].coef) if len({abs(term.coef) for term in expr}) == 1 else 1
+    magnitudes = {abs(Fraction(term.coef)) for term in expr}
+    coef: Exact = magnitudes.pop() if len(magnitudes) == 1 else 1
     if not shared and not sizes and coef == 1:
         return expr
-    taken = Term(coef, tuple((head, at, power) for (head, at), power in shared.items()), (), tuple(sorted(sizes.items())))
+    taken = Term(
+        coef, tuple((head, at, power) for (head, at), power in shared.items()), (), tuple(sorted(sizes.items()))
+    )
     rest = tuple(_divided(term, taken) for term in expr)
     return (times(taken, heads_group(heads, rest)),)
 

@@ -1,8 +1,8 @@
 """An array of formulas: run a gradient rule of the rule book on it, and the rule itself becomes a formula.
 
-Rules are plain NumPy, so they also run on this class through NumPy's own protocols. What comes out holds for all lengths, for
-a length is a `SymbolicLength`, a whole number that remembers which size class it stands for. What a rule does that no
-formula can say (an entry by number, a branch on values) raises `NotTraceable`.
+Rules are plain NumPy, so they also run on this class through NumPy's own protocols. What comes out holds for all
+lengths, for a length is a `SymbolicLength`, a whole number that remembers which size class it stands for. What a
+rule does that no formula can say (an entry by number, a branch on values) raises `NotTraceable`.
 """
 
 from __future__ import annotations
@@ -174,7 +174,7 @@ class Traced:
         return self + (-self._lifted(other))
 
     def __rsub__(self, other: Any) -> Traced:
-        return (-self) + other
+        return (-self).__add__(other)
 
     def __pow__(self, power: Any) -> Traced:
         if isinstance(power, Traced):
@@ -272,12 +272,12 @@ class Traced:
         return self._new(tuple(self.axes[axis] for axis in (order or range(self.ndim)[::-1])), self.expr)
 
     @property
-    def T(self) -> Traced:  # noqa: N802
+    def T(self) -> Traced:
         """All axes reversed."""
         return self._new(self.axes[::-1], self.expr)
 
     @property
-    def mT(self) -> Traced:  # noqa: N802
+    def mT(self) -> Traced:
         """The last two axes exchanged."""
         return self._new((*self.axes[:-2], self.axes[-1], self.axes[-2]), self.expr)
 
@@ -458,9 +458,18 @@ def _einsum(text: str, *arrays: Any) -> Traced:
     return first._new(tuple(letters[letter] for letter in output), (whole,))
 
 
-_UNARY = {np.exp: "exp", np.log: "log", np.sqrt: "sqrt", np.sin: "sin", np.cos: "cos", np.tanh: "tanh", np.negative: "negative"}
+_UNARY = {
+    np.exp: "exp",
+    np.log: "log",
+    np.sqrt: "sqrt",
+    np.sin: "sin",
+    np.cos: "cos",
+    np.tanh: "tanh",
+    np.negative: "negative",
+}
 _BINARY: dict[Any, Any] = {
-    np.add: Traced.__add__, np.subtract: Traced.__sub__, np.multiply: Traced.__mul__, np.true_divide: Traced.__truediv__,
-    np.matmul: Traced.__matmul__, np.power: Traced.__pow__, np.equal: Traced.__eq__, np.not_equal: Traced.__ne__, np.greater: Traced.__gt__,
-    np.less: Traced.__lt__, np.greater_equal: Traced.__ge__, np.less_equal: Traced.__le__,
+    np.add: Traced.__add__, np.subtract: Traced.__sub__, np.multiply: Traced.__mul__, np.true_divide:
+    Traced.__truediv__, np.matmul: Traced.__matmul__, np.power: Traced.__pow__, np.equal: Traced.__eq__,
+    np.not_equal: Traced.__ne__, np.greater: Traced.__gt__, np.less: Traced.__lt__, np.greater_equal: Traced.__ge__,
+    np.less_equal: Traced.__le__,
 }  # fmt: skip

@@ -51,8 +51,8 @@ class WholeLoss:
     arrays : dict of str to array
         The recorded value of everything that the expression mentions, by printed name.
     tests : dict of str to callable
-        What decides each condition; in the expression it is a function with values 1 and 0 and derivative 0, because SymPy
-        moves the condition of a `Piecewise` out of the `Sum` that its index belongs to.
+        What decides each condition; in the expression it is a function with values 1 and 0 and derivative 0, because
+        SymPy moves the condition of a `Piecewise` out of the `Sum` that its index belongs to.
     """
 
     def __init__(
@@ -78,10 +78,14 @@ class WholeLoss:
         node = self.graph.nodes[index]
         if node.op is None or index in self.leaves:
             return self._leaf(node, at)
-        shapes = dict(zip(node.op.names_of(len(node.inputs)), (self.graph.nodes[i].shape for i in node.inputs), strict=True))
+        shapes = dict(
+            zip(node.op.names_of(len(node.inputs)), (self.graph.nodes[i].shape for i in node.inputs), strict=True)
+        )
         extra = array_parameters(node.params, self.graph.nodes[node.inputs[0]].shape if node.inputs else ())
         shapes |= {name: value.shape for name, value in extra.items()}
-        fitted = fit(definition_of(node, self.graph), {name: tuple(shape) for name, shape in shapes.items()}, tuple(node.shape))
+        fitted = fit(
+            definition_of(node, self.graph), {name: tuple(shape) for name, shape in shapes.items()}, tuple(node.shape)
+        )
         return _Entry(self, node, fitted, extra).at(at)
 
     def _leaf(self, node: Any, at: tuple[Any, ...]) -> Any:
@@ -103,13 +107,17 @@ class WholeLoss:
         printed = f"{name}{node.index}"
         self.arrays[printed] = value
         whole = value.dtype.kind in "biu"
-        return self.sympy.IndexedBase(self.sympy.Symbol(printed, **({"integer": True} if whole else {"real": True})))[at]
+        return self.sympy.IndexedBase(self.sympy.Symbol(printed, **({"integer": True} if whole else {"real": True})))[
+            at
+        ]
 
     def test(self, sides: list[tuple[Any, str, Any]]) -> Any:
         """Give 1 or 0 for conditions, as a function of both sides of each."""
         name = f"holds{len(self.tests)}"
         signs = [sign for _, sign, _ in sides]
-        self.tests[name] = lambda *at: int(all(holds(a, s, b) for a, s, b in zip(at[::2], signs, at[1::2], strict=True)))
+        self.tests[name] = lambda *at: int(
+            all(holds(a, s, b) for a, s, b in zip(at[::2], signs, at[1::2], strict=True))
+        )
         kind = type(name, (self.sympy.Function,), {"fdiff": lambda function, argindex=1: self.sympy.Integer(0)})
         return kind(*(exact(side) for left, _, right in sides for side in (left, right)))
 
@@ -234,7 +242,9 @@ class _Entry:
 
     def _over(self, kind: str, letters: tuple[str, ...], body: Expression) -> Any:
         if kind in ("max", "min", "prod"):
-            raise ArgumentError(f"{self.node.op_name}: SymPy cannot differentiate {kind}_ as a whole; use method='chain'.")
+            raise ArgumentError(
+                f"{self.node.op_name}: SymPy cannot differentiate {kind}_ as a whole; use method='chain'."
+            )
         saved = dict(self.letters)
         limits = []
         for letter in letters:
@@ -298,7 +308,9 @@ def evaluate_derivative(
         numbers = {name: _many_digits(value) for name, value in loss.arrays.items()}
         functions: dict[str, Any] = {"KroneckerDelta": lambda a, b: int(a == b), "Mod": lambda a, b: a % b}
         functions |= loss.tests | {f"at_{name}": _reader(value) for name, value in numbers.items()}
-        known = {symbol: numbers[name] for name, symbol in scalars.items() if name in numbers and not np.ndim(numbers[name])}
+        known = {
+            symbol: numbers[name] for name, symbol in scalars.items() if name in numbers and not np.ndim(numbers[name])
+        }
         known |= lengths or {}
         compute = sympy.lambdify([*free, *known], _with_readers(formula), [functions, "mpmath"])
         result = np.zeros(shape)
@@ -338,4 +350,3 @@ def _many_digits(value: Any) -> Any:
     for place in np.ndindex(*array.shape):
         result[place] = mpmath.mpf(float(array[place]))
     return result if array.ndim else result[()]
-

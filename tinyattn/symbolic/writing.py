@@ -107,8 +107,8 @@ def quantity_name(quantity: Quantity) -> Layout:
 
 def number(value: Exact) -> Layout:
     """Write an exact number without its sign."""
-    value = abs(value)
-    if isinstance(value, int) or value.denominator == 1:
+    value = Fraction(value) if value >= 0 else -Fraction(value)
+    if value.denominator == 1:
         return ("num", str(int(value)))
     if value.denominator in (10, 100, 1000, 5, 20, 50, 25, 8, 40, 125, 200, 250, 500, 10000, 100000):
         decimal = f"{float(value):.10g}"
@@ -119,7 +119,7 @@ def number(value: Exact) -> Layout:
 
 def coefficient(term: Term, names: Mapping[int, str]) -> Layout | None:
     """Write the number and the powers of lengths in front of a term, without sign; None for 1."""
-    coef = abs(term.coef)
+    coef = abs(Fraction(term.coef))
     decimal = number(coef)
     above: list[Layout] = []
     below: list[Layout] = []
@@ -127,11 +127,11 @@ def coefficient(term: Term, names: Mapping[int, str]) -> Layout | None:
         if coef != 1:
             above.append(decimal)
     else:
-        if Fraction(coef).numerator != 1:
-            above.append(("num", str(Fraction(coef).numerator)))
-        below.append(("num", str(Fraction(coef).denominator)))
+        if coef.numerator != 1:
+            above.append(("num", str(coef.numerator)))
+        below.append(("num", str(coef.denominator)))
     for cls, power in term.sizes:
-        (above if power > 0 else below).append(_length(names.get(cls, "?"), abs(power)))
+        (above if power > 0 else below).append(_length(names.get(cls, "?"), abs(Fraction(power))))
     if not above and not below:
         return None
     if not below:
