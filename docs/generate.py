@@ -251,7 +251,7 @@ def methods_there() -> str:
 
 def methods_missing() -> str:
     """Methods of other libraries that a tensor has not, with the nearest thing that is there."""
-    nearest = sorted(functions._NEAREST.items())
+    nearest = sorted(elsewhere.METHODS.items())
     return table(["there", "here"], [[f"`t.{name}`", as_code(instead)] for name, instead in nearest])
 
 

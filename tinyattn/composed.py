@@ -866,6 +866,9 @@ def dropout(x: TensorLike, p: float, rng: np.random.Generator | int, training: b
 
 _METHODS = {
     function.__name__: function
-    for function in (mean, var, std, norm, logsumexp, square, reciprocal, softplus, silu, gelu, swapaxes, moveaxis, flip, split, trace, dot, masked_fill)
-}
+    for function in (
+        mean, var, std, norm, logsumexp, square, reciprocal, softplus, silu, gelu, swapaxes, moveaxis, flip, split, trace,
+        dot, outer, masked_fill,
+    )
+}  # fmt: skip
 ta.add_methods(_METHODS)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import numpy as np
 
+from tinyattn import elsewhere
 from tinyattn.errors import ArgumentError, ArgumentTypeError, AxisError, IndexRangeError, ShapeError, TinyattnError, message
 from tinyattn.explain import unfit
 from tinyattn.ops import elementwise, fused, indexing, linear, reductions
@@ -507,9 +508,10 @@ def boolean(value: Any, name: str, what: str) -> np.ndarray:
     """A mask as a boolean array; numbers are refused, because 0/1, -inf and True mean different things to people."""
     array = _copied(value, name, what)
     if array.dtype != bool:
-        raise ArgumentTypeError(
-            message(f"{name}: {what} has dtype {array.dtype}.", "It must be boolean; True means yes.", f"Write {what} != 0, or x > 0 for the test you mean.")
-        )
+        added = array.dtype.kind == "f" and np.isneginf(array).any()  # the other convention: 0 to keep, -inf to hide
+        instead = f"np.isfinite({what})" if added else f"{what} != 0, or x > 0 for the test you mean"
+        why = "It must be boolean; True means yes."
+        raise ArgumentTypeError(message(f"{name}: {what} has dtype {array.dtype}.", why, f"Write {instead}."))
     return array
 
 
@@ -1339,14 +1341,6 @@ def scaled_dot_product_attention(
 
 # -- methods -----------------------------------------------------------------------------------------------------
 
-_NEAREST = {
-    "cpu": ".data (everything is on the CPU here)", "cuda": ".data (everything is on the CPU here)", "view": ".reshape(...)", "permute": ".transpose(...)",
-    "unsqueeze": ".expand_dims(axis)", "numel": ".size", "dim": ".ndim", "t": ".mT", "clone": ".detach()", "add_": ".assign(...)",
-    "copy": ".detach(), or .numpy() for an array", "sort": "t[np.argsort(t.data)]", "cumsum": "a product with a triangle of ones",
-    "argmax": "t.data.argmax(...)", "argmin": "t.data.argmin(...)", "any": "(t > 0).any()", "all": "(t > 0).all()", "fill": ".assign(...)",
-    "repeat": "ta.broadcast_to(...)", "pow": "t ** exponent", "float": ".astype(float)", "double": ".astype(np.float64)",
-}  # fmt: skip
-
 
 class Missing:
     """A method of other libraries that a tensor does not have: asking for it names the nearest one that it has."""
@@ -1361,7 +1355,8 @@ class Missing:
 METHODS: dict[str, Callable[..., Any]] = {
     function.__name__: function
     for function in (
-        exp, log, sqrt, sin, cos, tanh, sigmoid, erf, relu, clip, sum, max, min, prod, reshape, transpose, squeeze,
+        abs, add, subtract, multiply, divide, negative, exp, log, sqrt, sin, cos, tanh, sigmoid, erf, relu, clip,
+        sum, max, min, prod, reshape, transpose, squeeze,
         expand_dims, broadcast_to, astype, softmax, log_softmax, pad, take_along_axis, matmul, maximum, minimum,
     )
 }  # fmt: skip
@@ -1375,6 +1370,6 @@ def add_methods(functions: dict[str, Callable[..., Any]]) -> None:
 
 
 add_methods(METHODS)
-for _name, _nearest in _NEAREST.items():
+for _name, _nearest in elsewhere.METHODS.items():
     setattr(Tensor, _name, Missing(_name, _nearest))
 __all__ = ["METHODS", "as_array"]
