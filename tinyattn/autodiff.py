@@ -8,27 +8,23 @@ given tensors, the same rules are recorded, so a gradient can be differentiated 
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, overload
+from typing import Any, overload
 
 import numpy as np
 
-from tinyattn.errors import ArgumentError, ArgumentTypeError, DTypeError, GraphError, RuleError, ShapeError, message
+from tinyattn import explain
+from tinyattn import functions as ta
+from tinyattn.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError
 from tinyattn.mode import mode, switched
 from tinyattn.ops.helpers import carefully
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tinyattn.ops import Op
-    from tinyattn.tensor import Tensor
+from tinyattn.tensor import Tensor, constant, tensor, values_of
 
 ndarray = np.ndarray
 _by_creation = attrgetter("order")
-Observer = Callable[["Tensor", int, Any], None]
+Observer = Callable[[Tensor, int, Any], None]
 
 
 def reachable(outputs: Sequence[Tensor]) -> list[Tensor]:
@@ -44,23 +40,10 @@ def reachable(outputs: Sequence[Tensor]) -> list[Tensor]:
         for x in node.inputs:
             if x.requires_grad and x not in seen:
                 if x.order > order:
-                    raise _stale(x, node)
+                    raise explain.stale(x, node)
                 seen.add(x)
                 waiting.append(x)
     return sorted(seen, key=_by_creation, reverse=True)
-
-
-def _stale(leaf: Tensor, node: Tensor) -> GraphError:
-    from tinyattn.tensor import describe
-
-    assert node.op is not None
-    return GraphError(
-        message(
-            f"{describe(leaf)} was assigned new numbers after {node.op.name} had used the old ones.",
-            "The gradient would belong to neither; nothing has been changed.",
-            "Run the forward pass again, then backward.",
-        )
-    )
 
 
 def propagate(
@@ -89,13 +72,21 @@ def propagate(
         Cotangents by tensor; a target that the outputs do not depend on is missing.
     """
     observe = observe or mode.watch_backward
+    nodes, on_the_way = reachable(outputs), None
+    if targets is not None:
+        nodes = _on_the_way(nodes, set(targets))
+        on_the_way = set(nodes)
+    start: dict[Tensor, Any] = {}
+    for output, seed in zip(outputs, seeds, strict=True):
+        start[output] = start[output] + seed if output in start else seed
+    kept = set(targets or ())
     with np.errstate(all="ignore"):  # an infinite slope is no news here; what came out of it is looked at below
         if observe is None and not create_graph:
-            found = _walk(outputs, seeds, targets, False, None)
+            found = _walk(nodes, dict(start), kept, on_the_way, False, None)
             if all(_finite(g) for g in found.values()):
                 return found
         with carefully():
-            return _walk(outputs, seeds, targets, create_graph, observe)
+            return _walk(nodes, start, kept, on_the_way, create_graph, observe)
 
 
 def _finite(g: Any) -> bool:
@@ -107,85 +98,67 @@ def _finite(g: Any) -> bool:
 
 
 def _walk(
-    outputs: Sequence[Tensor],
-    seeds: Sequence[Any],
-    targets: Sequence[Tensor] | None,
-    create_graph: bool,
-    observe: Observer | None,
+    nodes: list[Tensor], cotangents: dict[Tensor, Any], kept: set[Tensor], on_the_way: set[Tensor] | None,
+    create_graph: bool, observe: Observer | None,
 ) -> dict[Tensor, Any]:
     """One backward pass: newest first, each node passes on to its inputs what has come together for it."""
-    nodes = reachable(outputs)
-    kept = set(targets) if targets is not None else set()
-    on_the_way: set[Tensor] | None = None
-    if targets is not None:
-        nodes = _on_the_way(nodes, kept)
-        on_the_way = set(nodes)
-    cotangents: dict[Tensor, Any] = {}
-    for output, seed in zip(outputs, seeds, strict=True):
-        cotangents[output] = cotangents[output] + seed if output in cotangents else seed
     simple = on_the_way is None and not create_graph and observe is None
     take = cotangents.pop
     for node in nodes:
         op = node.op
-        if op is None:
+        if op is None or (g := take(node, None)) is None:
             continue
-        g = take(node, None)
-        if g is None:
-            continue
-        if node.notes is not None or kept:
-            if node in kept or node._grad is not None:
-                cotangents[node] = g
-        inputs = node.inputs
+        if (node.notes is not None or kept) and (node in kept or node._grad is not None):
+            cotangents[node] = g
         if simple and op.plain == 2:  # the two commonest cases without a loop: half the time of a backward pass
-            a, b = inputs
+            (a, b), (left, right) = node.inputs, op.vjps
             x, z = a._value, b._value
-            left, right = op.vjps  # type: ignore[misc]
             if a.requires_grad:
                 c = left(g, node._value, x, z)
-                if c.__class__ is not x.__class__ or (c.__class__ is ndarray and (c.shape != x.shape or c.dtype is not x.dtype)):
-                    _check_contract(node, 0, c, x)
+                kind = c.__class__
+                if kind is not x.__class__ or (kind is ndarray and (c.shape != x.shape or c.dtype is not x.dtype)):
+                    _check_contract(node, 0, c)
                 cotangents[a] = cotangents[a] + c if a in cotangents else c
             if b.requires_grad:
                 c = right(g, node._value, x, z)
-                if c.__class__ is not z.__class__ or (c.__class__ is ndarray and (c.shape != z.shape or c.dtype is not z.dtype)):
-                    _check_contract(node, 1, c, z)
+                kind = c.__class__
+                if kind is not z.__class__ or (kind is ndarray and (c.shape != z.shape or c.dtype is not z.dtype)):
+                    _check_contract(node, 1, c)
                 cotangents[b] = cotangents[b] + c if b in cotangents else c
         elif simple and op.plain == 1:
-            a = inputs[0]
+            a = node.inputs[0]
             x = a._value
             c = op.vjps[0](g, node._value, x, *node.params)
-            if c.__class__ is not x.__class__ or (c.__class__ is ndarray and (c.shape != x.shape or c.dtype is not x.dtype)):
-                _check_contract(node, 0, c, x)
+            kind = c.__class__
+            if kind is not x.__class__ or (kind is ndarray and (c.shape != x.shape or c.dtype is not x.dtype)):
+                _check_contract(node, 0, c)
             cotangents[a] = cotangents[a] + c if a in cotangents else c
         else:
-            for slot, c in enumerate(_contributions(op, node, g, inputs, on_the_way, create_graph)):
-                if c is not None:
-                    a = inputs[slot]
-                    _check_contract(node, slot, c, a._value)
-                    if observe is not None:
-                        observe(node, slot, c)
-                    cotangents[a] = cotangents[a] + c if a in cotangents else c
+            for slot, c in _contributions(node, g, on_the_way, create_graph):
+                _check_contract(node, slot, c)
+                if observe is not None:
+                    observe(node, slot, c)
+                a = node.inputs[slot]
+                cotangents[a] = cotangents[a] + c if a in cotangents else c
     return cotangents
 
 
-def _contributions(op: Op, node: Tensor, g: Any, inputs: tuple[Tensor, ...], on_the_way: set[Tensor] | None, create_graph: bool) -> Any:
-    """The vector-Jacobian product for each input of a node, None where none is wanted."""
-    wanted = [x.requires_grad if on_the_way is None else x in on_the_way for x in inputs]
+def _contributions(node: Any, g: Any, on_the_way: set[Tensor] | None, create_graph: bool) -> list[tuple[int, Any]]:
+    """The vector-Jacobian products of a node, each with the slot of the input that it is for."""
+    wanted = [x.requires_grad if on_the_way is None else x in on_the_way for x in node.inputs]
     if create_graph:
         made = _pull_recorded(node, g, wanted)
     else:
-        made = op.pull(g, node._value, node.saved, [x._value for x in inputs], node.params, wanted)
-    return [contribution if want else None for want, contribution in zip(wanted, made, strict=True)]
+        made = node.op.pull(g, node._value, node.saved, [x._value for x in node.inputs], node.params, wanted)
+    pairs = enumerate(zip(wanted, made, strict=True))
+    return [(slot, contribution) for slot, (want, contribution) in pairs if want and contribution is not None]
 
 
-def _check_contract(node: Tensor, slot: int, contribution: Any, value: Any) -> None:
+def _check_contract(node: Tensor, slot: int, contribution: Any) -> None:
     """A cotangent has the shape and the dtype of what it belongs to, whatever the rule."""
-    try:
-        if contribution.shape == value.shape and contribution.dtype == value.dtype:
-            return
-    except AttributeError:
-        pass
-    raise _wrong_rule(node, slot, contribution)
+    x, shape, dtype = node.inputs[slot], getattr(contribution, "shape", None), getattr(contribution, "dtype", None)
+    if shape != x.shape or dtype != x.dtype:
+        raise explain.wrong_rule(node, slot, contribution)
 
 
 def _on_the_way(nodes: list[Tensor], targets: set[Tensor]) -> list[Tensor]:
@@ -197,47 +170,18 @@ def _on_the_way(nodes: list[Tensor], targets: set[Tensor]) -> list[Tensor]:
     return [node for node in nodes if node in depends]
 
 
-def _pull_recorded(node: Tensor, g: Tensor, wanted: list[bool]) -> Any:
-    """The vector-Jacobian products of one node, recorded, so that they can be differentiated again."""
-    op = node.op
-    assert op is not None
+def _pull_recorded(node: Any, g: Any, wanted: list[bool]) -> Any:
+    """The vector-Jacobian products of one node, recorded, so that they can be differentiated again.
+
+    The rule of a fused op serves numbers only; going through its composed form gives the same, recorded.
+    """
     place = node.site or (node.code, node.lasti)
     with switched(rule_of=place if place[0] is not None else None, scope=("backward", *node.scope), recording=True):
-        if op.composed is None:
-            return op.pull(g, node, None, list(node.inputs), node.params, wanted)
-        return _pull_composed(node, g, wanted)
-
-
-def _pull_composed(node: Tensor, g: Tensor, wanted: list[bool]) -> list[Any]:
-    """The rule of a fused op serves numbers only; going through its composed form gives the same, recorded."""
-    op = node.op
-    assert op is not None and op.composed is not None
-    result = op.composed(*node.inputs, *node.params)
-    found = propagate([result], [g], [x for x, want in zip(node.inputs, wanted, strict=True) if want], create_graph=True)
-    seen: set[int] = set()
-    contributions: list[Any] = []
-    for x, want in zip(node.inputs, wanted, strict=True):
-        fresh = want and id(x) not in seen  # the same tensor twice: its whole cotangent counts once
-        contributions.append(found.get(x) if fresh else None)
-        seen.add(id(x))
-    return contributions
-
-
-def _wrong_rule(node: Tensor, slot: int, contribution: Any) -> Exception:
-    from tinyattn.names import place_text
-
-    op, x = node.op, node.inputs[slot]
-    assert op is not None
-    shape, dtype = getattr(contribution, "shape", None), getattr(contribution, "dtype", type(contribution).__name__)
-    input_name = op.names_of(len(node.inputs))[slot]
-    place = f" The op was applied at {place_text(node)}." if place_text(node) else ""
-    return RuleError(
-        message(
-            f"the rule of {op.name} for {input_name} gave shape {shape} and dtype {dtype}; {input_name} has {x.shape} and {x.dtype}.",
-            "A gradient has the shape and the dtype of its input." + place,
-            "Where the forward broadcasts, end the rule in sum_to(g, x.shape).",
-        )
-    )
+        if node.op.composed is None:
+            return node.op.pull(g, node, None, list(node.inputs), node.params, wanted)
+        targets = [x for x, want in zip(node.inputs, wanted, strict=True) if want]
+        found = propagate([node.op.composed(*node.inputs, *node.params)], [g], targets, create_graph=True)
+        return [found.pop(x, None) for x in node.inputs]  # the same tensor twice: its whole cotangent counts once
 
 
 # -- what learners call ------------------------------------------------------------------------------------------
@@ -245,30 +189,15 @@ def _wrong_rule(node: Tensor, slot: int, contribution: Any) -> Exception:
 
 def seed_for(output: Tensor, seed: Any, name: str) -> Any:
     """The cotangent to start from, checked; 1 for a single number."""
-    from tinyattn.tensor import describe, values_of
-
     if not output.requires_grad:
-        raise GraphError(
-            message(
-                f"{name}: {describe(output)} does not depend on anything that requires a gradient.",
-                "No leaf was made with requires_grad=True, or the result was detached or made inside no_grad.",
-                "Write ta.tensor(..., requires_grad=True) for what you want the gradient of.",
-            )
-        )
+        raise explain.nothing_to_differentiate(output, name)
     if seed is None:
         if output.size != 1:
-            raise GraphError(
-                message(
-                    f"{name}: {describe(output)} has {output.size} numbers; a gradient belongs to one number.",
-                    "Which one is meant?",
-                    f"For a loss write y.sum() or y.mean(); for weights of your own {name}(seed) with shape {output.shape};"
-                    " for all derivatives ta.jacobian(f, x).",
-                )
-            )
+            raise explain.seed_needed(output, name)
         return output.dtype.type(1) if output.shape == () else np.ones(output.shape, output.dtype)
     array = np.array(values_of(seed))
     if array.shape != output.shape:
-        raise ShapeError(message(f"{name}: the seed has shape {array.shape}; {describe(output)} needs one of its own shape.", "It weights each number of the result."))
+        raise explain.seed_shape(output, name, array.shape)
     if array.dtype.kind not in "fiub":
         raise DTypeError(f"{name}: the seed has dtype {array.dtype}; numbers are needed.")
     return array.astype(output.dtype)[()]
@@ -285,28 +214,14 @@ def backward(output: Tensor, seed: Any = None) -> None:
             notes.grad = g.copy() if g.__class__ is ndarray else np.array(g)
 
 
-def explain_missing_grad(x: Tensor) -> None:
-    """Say why a result has no ``.grad``."""
-    from tinyattn.tensor import describe
-
-    assert x.op is not None
-    warnings.warn(
-        message(
-            f"{describe(x)} is the result of {x.op.name}, and only leaves keep their gradient.",
-            "Gradients of results would use memory, and sums over several backward passes would mislead.",
-            "Call .retain_grad() on it before backward, or ta.grad(loss, x).",
-        ),
-        UserWarning,
-        stacklevel=3,
-    )
-
-
 @overload
 def grad(target: Tensor, wrt: Tensor, *, seed: Any = ..., create_graph: bool = ...) -> Tensor: ...
 @overload
 def grad(target: Tensor, wrt: Sequence[Tensor], *, seed: Any = ..., create_graph: bool = ...) -> list[Tensor]: ...
 @overload
-def grad(target: Callable[..., Tensor], wrt: int | tuple[int, ...] = ..., *, create_graph: bool = ...) -> Callable[..., Any]: ...
+def grad(
+    target: Callable[..., Tensor], wrt: int | tuple[int, ...] = ..., *, create_graph: bool = ...
+) -> Callable[..., Any]: ...
 
 
 def grad(target: Any, wrt: Any = 0, *, seed: Any = None, create_graph: bool = False) -> Any:
@@ -338,13 +253,11 @@ def grad(target: Any, wrt: Any = 0, *, seed: Any = None, create_graph: bool = Fa
     >>> ta.grad((w * w).sum(), w)
     tensor([2., 4.], shape=(2,))
     """
-    from tinyattn.tensor import Tensor
-
     if isinstance(target, Tensor):
         single = isinstance(wrt, Tensor)
         wanted = [wrt] if single else wrt
         if not isinstance(wanted, (list, tuple)) or not all(isinstance(x, Tensor) for x in wanted):
-            raise ArgumentTypeError(message("grad(loss, wrt): wrt must be a tensor or a list of tensors.", "", "Write ta.grad(loss, [W, b])."))
+            raise explain.not_tensors()
         gradients = gradients_of(target, wanted, seed, create_graph)
         return gradients[0] if single else gradients
     if not callable(target):
@@ -358,73 +271,73 @@ def grad(target: Any, wrt: Any = 0, *, seed: Any = None, create_graph: bool = Fa
 
 def gradients_of(output: Tensor, wrt: Sequence[Tensor], seed: Any = None, create_graph: bool = False) -> list[Tensor]:
     """Gradients to several tensors; zeros where the output does not depend on one."""
-    from tinyattn.functions import astype
-    from tinyattn.tensor import Tensor, as_tensors, tensor
-
-    for x in wrt:
-        if not x.requires_grad:
-            raise GraphError(message("grad: one of the tensors has requires_grad=False.", "Nothing was recorded for it.", "Make it with requires_grad=True before the forward pass."))
+    if not all(x.requires_grad for x in wrt):
+        raise explain.not_recorded()
     start: Any = seed_for(output, seed, "grad")
     if create_graph:
-        start = astype(seed, output.dtype) if isinstance(seed, Tensor) else as_tensors((start,))[0]
+        start = ta.astype(seed, output.dtype) if isinstance(seed, Tensor) else constant(start)
     found = propagate([output], [start], wrt, create_graph)
-    results = []
-    for x in wrt:
-        g = found.get(x)
-        if g is None:
-            g = np.zeros(x.shape, x.dtype)
-        results.append(g if isinstance(g, Tensor) else tensor(g))
-    return results
+    cotangents = [found[x] if x in found else np.zeros(x.shape, x.dtype) for x in wrt]
+    return [g if isinstance(g, Tensor) else tensor(g) for g in cotangents]
+
+
+def _slopes(y: Tensor, fresh: Sequence[Tensor], seed: Any = None, record: bool = False) -> list[Tensor]:
+    """Gradients to the arguments of a function; all zeros when the result does not depend on them."""
+    return gradients_of(y, fresh, seed, record) if y.requires_grad else [_zeros_like(x) for x in fresh]
+
+
+def _zeros_like(x: Tensor) -> Tensor:
+    return tensor(np.zeros(x.shape, x.dtype))
+
+
+def _recording() -> AbstractContextManager[None]:
+    """What was asked for inside `no_grad` is still a gradient, so what it needs is recorded there too."""
+    return nullcontext() if mode.recording else switched(recording=True)
 
 
 def _run(
-    name: str, f: Callable[..., Tensor], args: Sequence[Any], argnums: tuple[int, ...], kwargs: dict[str, Any] | None = None
+    name: str, f: Callable[..., Any], args: Sequence[Any], argnums: Sequence[int], kwargs: dict[str, Any] | None = None
 ) -> tuple[Tensor, list[Tensor], bool]:
     """Call ``f`` with fresh tensors in the places to differentiate.
 
-    Gives the result, the fresh tensors, and whether something outside differentiates too: then this gradient must be
-    recorded.  What was asked for inside `no_grad` is still a gradient, so the call itself is recorded there.
+    Gives the result, the fresh tensors, and whether something outside differentiates too: then this gradient must
+    be recorded.
     """
     recorded_outside = mode.recording
-    with switched(recording=True) if not recorded_outside else nullcontext():
+    with _recording():
         values, fresh = _traced(name, args, argnums, recorded_outside)
-        y = _tensor_result(f(*values, **(kwargs or {})), f, name)
+        y = f(*values, **(kwargs or {}))
+    if not isinstance(y, Tensor):
+        raise explain.not_a_tensor_result(y, f, name)
     return y, fresh, recorded_outside and _watched(y, fresh)
 
 
-def _traced(name: str, args: Sequence[Any], argnums: tuple[int, ...], nested: bool) -> tuple[list[Any], list[Tensor]]:
+def _traced(name: str, args: Sequence[Any], argnums: Sequence[int], nested: bool) -> tuple[list[Any], list[Tensor]]:
     """Arguments with fresh tensors in the places to differentiate.
 
     A tensor that already requires a gradient is multiplied by 1: the inner gradient stops at the
     copy, the outer one goes on, and the two cannot be confused.
     """
-    from tinyattn.functions import operand
-    from tinyattn.tensor import tensor
-
     values = list(args)
     for n in argnums:
         if not -len(args) <= n < len(args):
             raise ArgumentError(f"{name}: argument {n} is to be differentiated, but only {len(args)} were given.")
-        x = operand(args[n], name)
+        x = ta.operand(args[n], name)
         array = x.data if x.dtype.kind == "f" else x.data.astype(float)
         values[n] = x * 1 if x.requires_grad and nested else tensor(array, requires_grad=True)
     return values, [values[n] for n in argnums]
 
 
 def _watched(y: Tensor, fresh: Sequence[Tensor]) -> bool:
-    """Whether something older than the call is behind a result: an argument's past, or what the function closes over."""
+    """Whether something older than the call is behind a result: an argument's past, or what ``f`` closes over."""
     start = min((x.order for x in fresh), default=0)
     behind = reachable([y]) if y.requires_grad else []
     return any(x.op is not None for x in fresh) or any(x.op is None and x.order < start for x in behind)
 
 
-def _zeros_like(x: Tensor) -> Tensor:
-    from tinyattn.tensor import tensor
-
-    return tensor(np.zeros(x.shape, x.dtype))
-
-
-def value_and_grad(f: Callable[..., Tensor], argnums: int | tuple[int, ...] = 0, *, create_graph: bool = False) -> Callable[..., Any]:
+def value_and_grad(
+    f: Callable[..., Tensor], argnums: int | tuple[int, ...] = 0, *, create_graph: bool = False
+) -> Callable[..., Any]:
     """A function that gives the value of ``f`` and its gradient.
 
     Parameters
@@ -445,19 +358,11 @@ def value_and_grad(f: Callable[..., Tensor], argnums: int | tuple[int, ...] = 0,
 
     def both(*args: Any, **kwargs: Any) -> Any:
         y, fresh, nested = _run("grad", f, args, numbers, kwargs)
-        slopes = gradients_of(y, fresh, create_graph=nested or create_graph) if y.requires_grad else list(map(_zeros_like, fresh))
-        value = y if nested or create_graph else y.detach()
+        record = nested or create_graph
+        slopes, value = _slopes(y, fresh, None, record), y if record else y.detach()
         return value, slopes[0] if isinstance(argnums, int) else tuple(slopes)
 
     return both
-
-
-def _tensor_result(y: Any, f: Any, name: str) -> Tensor:
-    from tinyattn.tensor import Tensor
-
-    if not isinstance(y, Tensor):
-        raise ArgumentTypeError(message(f"{name}: {getattr(f, '__name__', 'the function')} returned a {type(y).__name__}; a tensor is needed.", "Without a tensor nothing was recorded.", "Compute with tensors to the end; drop float(...) or .data."))
-    return y
 
 
 def vjp(f: Callable[..., Tensor], *primals: Any) -> tuple[Tensor, Callable[[Any], tuple[Tensor, ...]]]:
@@ -470,15 +375,11 @@ def vjp(f: Callable[..., Tensor], *primals: Any) -> tuple[Tensor, Callable[[Any]
     >>> pull([1.0, 10.0])
     (tensor([ 2., 40.], shape=(2,)),)
     """
-    from tinyattn.tensor import Tensor
-
-    y, fresh, nested = _run("vjp", f, primals, tuple(range(len(primals))))
+    y, fresh, nested = _run("vjp", f, primals, range(len(primals)))
 
     def pull(cotangent: Any) -> tuple[Tensor, ...]:
-        if not y.requires_grad:
-            return tuple(map(_zeros_like, fresh))
         watched = isinstance(cotangent, Tensor) and cotangent.requires_grad and mode.recording
-        return tuple(gradients_of(y, fresh, cotangent, create_graph=nested or watched))
+        return tuple(_slopes(y, fresh, cotangent, nested or watched))
 
     return (y if nested else y.detach()), pull
 
@@ -502,13 +403,11 @@ def jvp(f: Callable[..., Tensor], primals: Sequence[Any], tangents: Sequence[Any
     >>> dy
     tensor([2., 2.], shape=(2,))
     """
-    from tinyattn import functions as ta
-    from tinyattn.tensor import Tensor, as_tensors, tensor
-
     if len(primals) != len(tangents):
-        raise ArgumentError(f"jvp: {len(primals)} primals and {len(tangents)} tangents; one direction for each is needed.")
-    y, fresh, nested = _run("jvp", f, primals, tuple(range(len(primals))))
-    directions = [v if isinstance(v, Tensor) else as_tensors((np.asarray(v, x.dtype),))[0] for v, x in zip(tangents, fresh, strict=True)]
+        raise ArgumentError(f"jvp: {len(primals)} primals and {len(tangents)} tangents; each needs its direction.")
+    y, fresh, nested = _run("jvp", f, primals, range(len(primals)))
+    pairs = zip(tangents, fresh, strict=True)
+    directions = [v if isinstance(v, Tensor) else constant(np.asarray(v, x.dtype)) for v, x in pairs]
     for x, v in zip(fresh, directions, strict=True):
         if x.shape != v.shape:
             raise ShapeError(f"jvp: a primal has shape {x.shape} and its tangent {v.shape}; they must be equal.")
@@ -517,13 +416,11 @@ def jvp(f: Callable[..., Tensor], primals: Sequence[Any], tangents: Sequence[Any
     if not y.requires_grad:
         return value, _zeros_like(y)
     u = tensor(np.ones(y.shape, y.dtype), requires_grad=True)
-    with switched(recording=True) if not mode.recording else nullcontext():
+    with _recording():
         pulled = propagate([y], [u], fresh, create_graph=True)
         inner = [ta.sum(pulled[x] * v) for x, v in zip(fresh, directions, strict=True) if x in pulled]
-        total = sum(inner[1:], start=inner[0]) if inner else None
-    if total is None or not total.requires_grad:
-        return value, _zeros_like(y)
-    return value, gradients_of(total, [u], create_graph=nested)[0]
+        total = sum(inner, start=constant(0.0, y.dtype))
+    return value, gradients_of(total, [u], create_graph=nested)[0] if total.requires_grad else _zeros_like(y)
 
 
 def jacobian(f: Callable[..., Tensor], x: Any) -> Tensor:
@@ -546,9 +443,6 @@ def jacobian(f: Callable[..., Tensor], x: Any) -> Tensor:
     tensor([[2., 0.],
             [0., 4.]], shape=(2, 2))
     """
-    from tinyattn import functions as ta
-    from tinyattn.tensor import tensor
-
     y, (fresh,), nested = _run("jacobian", f, (x,), (0,))
     if not y.requires_grad or y.size == 0:
         return tensor(np.zeros(y.shape + fresh.shape, fresh.dtype))
@@ -579,10 +473,9 @@ def hvp(f: Callable[..., Tensor], x: Any, v: Any) -> Tensor:
     >>> ta.hvp(lambda x: (x ** 3).sum(), [1.0, 2.0], [1.0, 1.0])
     tensor([ 6., 12.], shape=(2,))
     """
-    from tinyattn import functions as ta
-    direction = ta.operand(v, "hvp")
-    if direction.shape != ta.operand(x, "hvp").shape:
-        raise ShapeError(f"hvp: x has shape {ta.operand(x, 'hvp').shape} and the vector {direction.shape}; they must be equal.")
+    direction, at = ta.operand(v, "hvp"), ta.operand(x, "hvp")
+    if direction.shape != at.shape:
+        raise ShapeError(f"hvp: x has shape {at.shape} and the vector {direction.shape}; they must be equal.")
     return grad(lambda z: ta.sum(grad(f)(z) * direction))(x)  # type: ignore[no-any-return]
 
 
@@ -595,6 +488,4 @@ def elementwise_grad(f: Callable[..., Tensor], argnum: int = 0) -> Callable[...,
     >>> ta.elementwise_grad(ta.tanh)([0.0, 1.0])
     tensor([1.        , 0.41997434], shape=(2,))
     """
-    from tinyattn import functions as ta
-
     return grad(lambda *args, **kwargs: ta.sum(f(*args, **kwargs)), argnum)
