@@ -46,10 +46,14 @@ def test_masks_indices_and_targets_are_copied_too():
     x = leaf(1.0, 2.0)
     square = ta.tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=True)
     results = [
-        ta.sum(ta.where(mask, x, 0.0)), ta.sum(x[rows]), ta.cross_entropy(square, targets), ta.sum(x[mask]),
-        ta.sum(ta.softmax(x, keep=keep) * x), ta.sum(ta.take_along_axis(x, along, 0)),
+        ta.sum(ta.where(mask, x, 0.0)),
+        ta.sum(x[rows]),
+        ta.cross_entropy(square, targets),
+        ta.sum(x[mask]),
+        ta.sum(ta.softmax(x, keep=keep) * x),
+        ta.sum(ta.take_along_axis(x, along, 0)),
         ta.sum(ta.scaled_dot_product_attention(square, square, square, keep=keep)),
-    ]  # fmt: skip
+    ]
     inputs = [x, x, square, x, x, x, square]
     before = [ta.grad(y, t).data for y, t in zip(results, inputs, strict=True)]
     mask[:], rows[:], targets[:], keep[:], along[:] = [False, True], [1, 1], [0, 0], [True, False], [0, 0]
@@ -434,7 +438,7 @@ def test_whole_numbers_cannot_require_a_gradient_and_it_says_what_to_write(data)
     "data", ["text", [None], [object], [1j], [[1.0], [1.0, 2.0]], {"a": 1}, np.array(["2020"], "M8")], ids=str
 )
 def test_what_is_not_numbers_is_refused_by_tensor(data):
-    with pytest.raises(ta.TinyattnError, match="tensor|array"):
+    with pytest.raises(ta.TinyattnError, match="tensor"):
         ta.tensor(data)
 
 
@@ -511,14 +515,14 @@ def wrong_rule(rule):
         (lambda g, y, x: [[1.0] * 3] * 2, "dtype list"),
     ],
     ids=["summed", "new-axis", "dtype", "number", "list"],
-)  # fmt: skip
+)
 def test_a_rule_with_a_wrong_result_is_named_with_input_and_place(rule, words):
     x = ta.tensor(np.ones((2, 3)), requires_grad=True)
     y = ta.sum(wrong_rule(rule)(x))
     with pytest.raises(RuleError, match=rf"the rule of exp for x gave .*{words}"):
         y.backward()
     assert x.grad is None
-    with pytest.raises(RuleError, match="test_contracts.py"):
+    with pytest.raises(RuleError, match=r"test_contracts\.py"):
         y.backward()
 
 
@@ -580,7 +584,7 @@ def no_collector():
         lambda y, x: y.retain_grad(),
     ],
     ids=["forward", "backward", "grad", "second", "graph", "repr", "name", "rows", "retain"],
-)  # fmt: skip
+)
 def test_a_graph_is_freed_without_the_cycle_collector(work, no_collector):
     x = leaf(1.0, 2.0)
     y = ta.softmax(ta.layer_norm(x, [1.0, 1.0], [0.0, 0.0]) * 2)

@@ -44,8 +44,8 @@ def gradient(f, *numbers):
         (ta.prod, [0.0, 0.0, 3.0], [0.0, 0.0, 0.0]),
         (lambda x: ta.cosine_similarity(x, [1.0, 0.0]), [0.0, 0.0], [1e8, 0.0]),
     ],
-    ids="relu abs clip norm std std-ddof max-tie min-tie maximum-tie minimum-tie leaky power0 power1 power2 float-power "
-    "prod-zero prod-two-zeros cosine".split(),
+    ids="relu abs clip norm std std-ddof max-tie min-tie maximum-tie minimum-tie leaky power0 power1 power2 "
+    "float-power prod-zero prod-two-zeros cosine".split(),
 )
 def test_slope_at_a_point_without_a_derivative(f, at, slope):
     close(gradient(f, *at), slope)
@@ -70,13 +70,25 @@ def test_ties_are_counted_exactly_in_half_precision():
 @pytest.mark.parametrize(
     ("f", "safe", "bad"),
     [
-        (ta.sqrt, 4.0, 0.0), (ta.sqrt, 4.0, -1.0), (ta.log, 2.0, 0.0), (ta.log, 2.0, -1.0), (lambda x: 1 / x, 2.0, 0.0),
-        (lambda x: x**-2, 2.0, 0.0), (lambda x: x**0.5, 4.0, 0.0), (lambda x: x**0.5, 4.0, -1.0), (ta.exp, 1.0, 1000.0),
-        (lambda x: ta.log(1 + ta.exp(x)), 1.0, 1000.0), (lambda x: ta.sqrt(ta.sqrt(x)), 2.0, 0.0),
-        (lambda x: x / x, 2.0, 0.0), (ta.reciprocal, 2.0, 0.0), (lambda x: 2.0 ** (1 / x), 2.0, 0.0),
+        (ta.sqrt, 4.0, 0.0),
+        (ta.sqrt, 4.0, -1.0),
+        (ta.log, 2.0, 0.0),
+        (ta.log, 2.0, -1.0),
+        (lambda x: 1 / x, 2.0, 0.0),
+        (lambda x: x**-2, 2.0, 0.0),
+        (lambda x: x**0.5, 4.0, 0.0),
+        (lambda x: x**0.5, 4.0, -1.0),
+        (ta.exp, 1.0, 1000.0),
+        (lambda x: ta.log(1 + ta.exp(x)), 1.0, 1000.0),
+        (lambda x: x * ta.log(x), 2.0, 0.0),
+        (lambda x: ta.sqrt(ta.sqrt(x)), 2.0, 0.0),
+        (lambda x: x / x, 2.0, 0.0),
+        (ta.reciprocal, 2.0, 0.0),
+        (lambda x: 2.0 ** (1 / x), 2.0, 0.0),
     ],
-    ids="sqrt-0 sqrt-neg log-0 log-neg inverse power-2 power-half power-half-neg exp-over softplus root-root x/x reciprocal nested".split(),
-)  # fmt: skip
+    ids="sqrt-0 sqrt-neg log-0 log-neg inverse power-2 power-half power-half-neg exp-over softplus xlogx "
+    "root-root x/x reciprocal nested".split(),
+)
 def test_the_branch_not_taken_contributes_exactly_zero(f, safe, bad):
     x = leaf(safe, bad)
     y = ta.where([True, False], f(x), 0.0)
@@ -103,9 +115,13 @@ def test_an_infinite_slope_that_is_asked_for_is_infinite():
 def test_a_cotangent_of_zero_alone_does_not_hide_a_mixed_derivative():
     """d2 (w sqrt(x)) / dw dx at w = 0 is 1 / (2 sqrt(x)); masking wherever the cotangent is 0 makes it 0."""
     for f, want in (
-        (ta.sqrt, lambda x: 0.5 / np.sqrt(x)), (ta.log, lambda x: 1 / x), (lambda x: 1 / x, lambda x: -1 / x**2),
-        (lambda x: x**0.5, lambda x: 0.5 / np.sqrt(x)), (lambda x: x**-1, lambda x: -1 / x**2), (ta.exp, np.exp),
-    ):  # fmt: skip
+        (ta.sqrt, lambda x: 0.5 / np.sqrt(x)),
+        (ta.log, lambda x: 1 / x),
+        (lambda x: 1 / x, lambda x: -1 / x**2),
+        (lambda x: x**0.5, lambda x: 0.5 / np.sqrt(x)),
+        (lambda x: x**-1, lambda x: -1 / x**2),
+        (ta.exp, np.exp),
+    ):
         w, x = leaf(0.0), leaf(4.0)
         by_x = ta.grad(ta.sum(w * f(x)), x, create_graph=True)
         close(by_x, [0.0])

@@ -72,12 +72,21 @@ def test_overflow_and_poles_are_found_where_they_arise(make, op, word):
 @pytest.mark.parametrize(
     "spread",
     [
-        lambda x: ta.softmax(x), lambda x: ta.log_softmax(x), lambda x: x @ np.ones((3, 3)), lambda x: ta.layer_norm(x, np.ones(3), np.ones(3)),
-        lambda x: ta.sum(x), lambda x: ta.mean(x, keepdims=True) + x, lambda x: ta.scaled_dot_product_attention(x[None], x[None], x[None]),
-        lambda x: ta.exp(x), lambda x: x[[2, 1, 0]], lambda x: ta.flip(x), lambda x: ta.norm(x), lambda x: ta.stack([x, x]).mT @ np.ones(2),
+        lambda x: ta.softmax(x),
+        lambda x: ta.log_softmax(x),
+        lambda x: x @ np.ones((3, 3)),
+        lambda x: ta.layer_norm(x, np.ones(3), np.ones(3)),
+        lambda x: ta.sum(x),
+        lambda x: ta.mean(x, keepdims=True) + x,
+        lambda x: ta.scaled_dot_product_attention(x[None], x[None], x[None]),
+        lambda x: ta.exp(x),
+        lambda x: x[[2, 1, 0]],
+        lambda x: ta.flip(x),
+        lambda x: ta.norm(x),
+        lambda x: ta.stack([x, x]).mT @ np.ones(2),
     ],
     ids="softmax log_softmax matmul layer_norm sum mean attention exp index flip norm stack".split(),
-)  # fmt: skip
+)
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
 def test_an_op_that_only_passes_on_what_it_was_given_is_not_blamed_for_a_nan(spread, bad):
     """A nan that was in the data is the data's; infinities may meet and make a nan, which is then blamed."""

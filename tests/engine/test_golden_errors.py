@@ -45,7 +45,7 @@ GOLDEN = {
         backward: y: (2,) has 2 numbers; a gradient belongs to one number.
           Which one is meant?
           For a loss write y.sum() or y.mean(); for weights of your own backward(seed) with shape (2,); for all derivatives ta.jacobian(f, x).
-        """,
+        """,  # noqa: E501
     ),
     "backward of a constant": (
         """
@@ -211,9 +211,15 @@ def test_the_text_of_an_error(title):
 
 def test_the_class_is_also_the_usual_one_of_python():
     usual = {
-        ta.ShapeError: ValueError, ta.AxisError: (ValueError, IndexError), ta.DTypeError: TypeError, ta.ArgumentError: ValueError,
-        ta.ArgumentTypeError: TypeError, ta.IndexRangeError: IndexError, ta.GraphError: RuntimeError, ta.NanError: FloatingPointError,
-    }  # fmt: skip
+        ta.ShapeError: ValueError,
+        ta.AxisError: (ValueError, IndexError),
+        ta.DTypeError: TypeError,
+        ta.ArgumentError: ValueError,
+        ta.ArgumentTypeError: TypeError,
+        ta.IndexRangeError: IndexError,
+        ta.GraphError: RuntimeError,
+        ta.NanError: FloatingPointError,
+    }
     for ours, pythons in usual.items():
         assert issubclass(ours, ta.TinyattnError)
         assert all(issubclass(ours, p) for p in (pythons if isinstance(pythons, tuple) else (pythons,)))

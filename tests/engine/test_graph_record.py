@@ -60,7 +60,7 @@ def test_a_node_carries_what_a_picture_needs():
 
 
 def test_not_computed_is_not_zero():
-    x, w, c, y = small()
+    x, _w, _c, y = small()
     assert {n.gradient_state for n in ta.Graph.of(y).nodes if n.requires_grad} == {"not computed"}
     ta.sum(x * 0).backward()
     graph = ta.Graph.of(y)
@@ -143,13 +143,13 @@ def test_graph_survives_its_tensors():
 
 def test_find_names_what_there_is():
     graph = ta.Graph.of(small()[-1])
-    with pytest.raises(KeyError, match="no node is named 'nothing'.*x"):
+    with pytest.raises(KeyError, match=r"no node is named 'nothing'.*x"):
         graph.find("nothing")
 
 
 @pytest.mark.parametrize("wrong", [3.0, None, [], ["x"], np.ones(2)], ids=str)
 def test_graph_of_something_else_is_refused(wrong):
-    with pytest.raises(ta.ArgumentTypeError, match="Graph.of"):
+    with pytest.raises(ta.ArgumentTypeError, match=r"Graph\.of"):
         ta.Graph.of(wrong)
 
 
@@ -173,7 +173,8 @@ PROGRAM = """
     loss = ta.mean(ta.gelu(weights @ X) ** 2) + ta.norm(X)
     graph = ta.Graph.of(loss, gradients=True)
     for n in graph.nodes:
-        print(n.index, n.name, n.op_name, n.inputs, sorted(n.params), n.scope, n.kind, n.line, n.gradient_state, float(np.sum(n.value)))
+        print(n.index, n.name, n.op_name, n.inputs, sorted(n.params), n.scope, n.kind, n.line, n.gradient_state)
+        print(float(np.sum(n.value)))
     for c in graph.contributions:
         print(c.node, c.slot, c.target, float(np.sum(c.value)))
 """

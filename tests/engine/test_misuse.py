@@ -26,9 +26,18 @@ class Anything:
 
 
 NOT_NUMBERS = {
-    "text": "text", "none": None, "object": Anything(), "ragged": [[1.0], [1.0, 2.0]], "complex": np.array([1j, 2.0]), "dict": {"a": 1.0},
-    "function": max, "texts": ["a", "b"], "dates": np.array(["2020-01-01"], "M8[D]"), "set": {1.0}, "objects": np.array([None, 1.0], object),
-}  # fmt: skip
+    "text": "text",
+    "none": None,
+    "object": Anything(),
+    "ragged": [[1.0], [1.0, 2.0]],
+    "complex": np.array([1j, 2.0]),
+    "dict": {"a": 1.0},
+    "function": max,
+    "texts": ["a", "b"],
+    "dates": np.array(["2020-01-01"], "M8[D]"),
+    "set": {1.0},
+    "objects": np.array([None, 1.0], object),
+}
 NOT_AN_AXIS = {
     "beyond": 9,
     "below": -9,
@@ -132,45 +141,104 @@ REFUSED = {
     "destination": NOT_AN_AXIS,
     "axis1": NOT_ONE_AXIS,
     "axis2": NOT_ONE_AXIS,
-    "sections": {"zero": 0, "unequal": 2, "fraction": 1.5, "text": "a", "none": None, "object": Anything(), "fractions": [0.5]},
-    "pad_width": {"text": "a", "negative": -1, "fraction": 0.5, "many": ((1, 1),) * 5, "none": None, "object": Anything(), "ragged": ((1,), (1, 2))},
+    "sections": {
+        "zero": 0,
+        "unequal": 2,
+        "fraction": 1.5,
+        "text": "a",
+        "none": None,
+        "object": Anything(),
+        "fractions": [0.5],
+    },
+    "pad_width": {
+        "text": "a",
+        "negative": -1,
+        "fraction": 0.5,
+        "many": ((1, 1),) * 5,
+        "none": None,
+        "object": Anything(),
+        "ragged": ((1,), (1, 2)),
+    },
     "reduction": {"unknown": "average", "none": None, "number": 1, "object": Anything()},
     "approximate": {"unknown": "sigmoid", "none": None, "number": 1, "object": Anything()},
     "rng": {"text": "seed", "none": None, "object": Anything(), "fraction": 0.5, "negative": -1},
     "subscripts": {
-        "number": 3, "few": "ij", "many": "ij,jk,kl->il", "ranks": "ijk,jk->i", "letters": "i1,jk->ik", "unknown": "ij,jk->iz", "arrows": "ij->jk->ik",
-        "repeat": "ij,jk->ii", "sizes": "ij,kj->ik", "none": None, "object": Anything(), "sign": "i?,jk->ik", "dots": "....ij,jk->ik",
+        "number": 3,
+        "few": "ij",
+        "many": "ij,jk,kl->il",
+        "ranks": "ijk,jk->i",
+        "letters": "i1,jk->ik",
+        "unknown": "ij,jk->iz",
+        "arrows": "ij->jk->ik",
+        "repeat": "ij,jk->ii",
+        "sizes": "ij,kj->ik",
+        "none": None,
+        "object": Anything(),
+        "sign": "i?,jk->ik",
+        "dots": "....ij,jk->ik",
     },
     "operands": NOT_NUMBERS,
-    "name": {}, "requires_grad": {"text": "yes"}, "function": {},
-}  # fmt: skip
+    "name": {},
+    "requires_grad": {"text": "yes"},
+    "function": {},
+}
 
 # parameters of some functions that take more than their name says
 ALSO_ALLOWED = {
-    ("softmax", "axis", "twice"), ("reshape", "shape", "wrong"),
-}  # fmt: skip
+    ("softmax", "axis", "twice"),
+    ("reshape", "shape", "wrong"),
+}
 
 VALID = {
     "softmax": {"x": ROWS, "axis": -1, "keep": MASK},
     "where": {"condition": MASK, "a": ROWS, "b": 0.0},
-    "matmul": {"a": ROWS, "b": VECTOR}, "dot": {"a": ROWS, "b": VECTOR}, "outer": {"a": VECTOR, "b": VECTOR},
-    "trace": {"x": SQUARE}, "one_hot": {"ids": [0, 1], "classes": 3}, "embedding": {"table": ROWS, "ids": [0, 1]},
-    "einsum": {"subscripts": "ij,jk->ik", "operands": (ROWS, ROWS.mT)}, "reshape": {"x": ROWS, "shape": (3, 2)},
-    "transpose": {"x": ROWS, "axes": (1, 0)}, "expand_dims": {"x": ROWS, "axis": 0}, "squeeze": {"x": ta.tensor([[1.0, 2.0]]), "axis": 0},
-    "broadcast_to": {"x": ROWS, "shape": (2, 2, 3)}, "concatenate": {"tensors": [ROWS, ROWS], "axis": 0},
-    "stack": {"tensors": [ROWS, ROWS], "axis": 0}, "pad": {"x": ROWS, "pad_width": 1, "value": 0.0}, "index": {"x": ROWS, "key": 0},
-    "take_along_axis": {"x": ROWS, "indices": [[0], [1]], "axis": 1}, "layer_norm": {"x": ROWS, "gain": VECTOR, "bias": VECTOR, "eps": 1e-5},
+    "matmul": {"a": ROWS, "b": VECTOR},
+    "dot": {"a": ROWS, "b": VECTOR},
+    "outer": {"a": VECTOR, "b": VECTOR},
+    "trace": {"x": SQUARE},
+    "one_hot": {"ids": [0, 1], "classes": 3},
+    "embedding": {"table": ROWS, "ids": [0, 1]},
+    "einsum": {"subscripts": "ij,jk->ik", "operands": (ROWS, ROWS.mT)},
+    "reshape": {"x": ROWS, "shape": (3, 2)},
+    "transpose": {"x": ROWS, "axes": (1, 0)},
+    "expand_dims": {"x": ROWS, "axis": 0},
+    "squeeze": {"x": ta.tensor([[1.0, 2.0]]), "axis": 0},
+    "broadcast_to": {"x": ROWS, "shape": (2, 2, 3)},
+    "concatenate": {"tensors": [ROWS, ROWS], "axis": 0},
+    "stack": {"tensors": [ROWS, ROWS], "axis": 0},
+    "pad": {"x": ROWS, "pad_width": 1, "value": 0.0},
+    "index": {"x": ROWS, "key": 0},
+    "take_along_axis": {"x": ROWS, "indices": [[0], [1]], "axis": 1},
+    "layer_norm": {"x": ROWS, "gain": VECTOR, "bias": VECTOR, "eps": 1e-5},
     "cross_entropy": {"x": ROWS, "targets": [0, 1], "ignore_index": -1, "label_smoothing": 0.1, "reduction": "mean"},
-    "scaled_dot_product_attention": {"q": ROWS, "k": ROWS, "v": ROWS, "keep": np.ones((2, 2), bool), "causal": True, "scale": 0.5},
-    "rms_norm": {"x": ROWS, "gain": VECTOR, "eps": 1e-5}, "masked_fill": {"x": ROWS, "mask": MASK, "value": 0.0},
-    "mse": {"prediction": ROWS, "target": ROWS}, "binary_cross_entropy_with_logits": {"x": ROWS, "target": ROWS},
-    "dropout": {"x": ROWS, "p": 0.5, "rng": 0, "training": True}, "swapaxes": {"x": ROWS, "axis1": 0, "axis2": 1},
-    "moveaxis": {"x": ROWS, "source": 0, "destination": 1}, "flip": {"x": ROWS, "axis": 0}, "split": {"x": ROWS, "sections": 3, "axis": 1},
-    "cosine_similarity": {"a": ROWS, "b": VECTOR, "axis": -1, "eps": 1e-8}, "clip": {"x": ROWS, "low": 0.0, "high": 1.0},
-    "astype": {"x": ROWS, "dtype": "float32"}, "gelu": {"x": ROWS, "approximate": "none"}, "leaky_relu": {"x": ROWS, "slope": 0.1},
-    "tensor": {"data": [1.0], "requires_grad": True, "dtype": float, "name": "w"}, "var": {"x": ROWS, "axis": 0, "ddof": 0, "keepdims": False},
-    "std": {"x": ROWS, "axis": 0, "ddof": 0, "keepdims": False}, "log": {"x": ROWS}, "sqrt": {"x": ROWS},
-}  # fmt: skip
+    "scaled_dot_product_attention": {
+        "q": ROWS,
+        "k": ROWS,
+        "v": ROWS,
+        "keep": np.ones((2, 2), bool),
+        "causal": True,
+        "scale": 0.5,
+    },
+    "rms_norm": {"x": ROWS, "gain": VECTOR, "eps": 1e-5},
+    "masked_fill": {"x": ROWS, "mask": MASK, "value": 0.0},
+    "mse": {"prediction": ROWS, "target": ROWS},
+    "binary_cross_entropy_with_logits": {"x": ROWS, "target": ROWS},
+    "dropout": {"x": ROWS, "p": 0.5, "rng": 0, "training": True},
+    "swapaxes": {"x": ROWS, "axis1": 0, "axis2": 1},
+    "moveaxis": {"x": ROWS, "source": 0, "destination": 1},
+    "flip": {"x": ROWS, "axis": 0},
+    "split": {"x": ROWS, "sections": 3, "axis": 1},
+    "cosine_similarity": {"a": ROWS, "b": VECTOR, "axis": -1, "eps": 1e-8},
+    "clip": {"x": ROWS, "low": 0.0, "high": 1.0},
+    "astype": {"x": ROWS, "dtype": "float32"},
+    "gelu": {"x": ROWS, "approximate": "none"},
+    "leaky_relu": {"x": ROWS, "slope": 0.1},
+    "tensor": {"data": [1.0], "requires_grad": True, "dtype": float, "name": "w"},
+    "var": {"x": ROWS, "axis": 0, "ddof": 0, "keepdims": False},
+    "std": {"x": ROWS, "axis": 0, "ddof": 0, "keepdims": False},
+    "log": {"x": ROWS},
+    "sqrt": {"x": ROWS},
+}
 
 NOT_HERE = {
     "grad",
@@ -190,11 +258,7 @@ NOT_HERE = {
 
 
 def public_functions():
-    return {
-        n: getattr(ta, n)
-        for n in sorted(ta.__all__)
-        if inspect.isfunction(getattr(ta, n)) and n not in NOT_HERE
-    }
+    return {n: getattr(ta, n) for n in sorted(ta.__all__) if inspect.isfunction(getattr(ta, n)) and n not in NOT_HERE}
 
 
 FUNCTIONS = public_functions()
@@ -368,10 +432,19 @@ def test_any_number_dtype_works_or_is_refused_in_the_function_s_name(name, dtype
 # -- operators and items ---------------------------------------------------------------------------------------------
 
 OPERATORS = {
-    "add": lambda x, y: x + y, "subtract": lambda x, y: x - y, "multiply": lambda x, y: x * y, "divide": lambda x, y: x / y,
-    "matmul": lambda x, y: x @ y, "power": lambda x, y: x**y, "add-left": lambda x, y: y + x, "subtract-left": lambda x, y: y - x,
-    "multiply-left": lambda x, y: y * x, "divide-left": lambda x, y: y / x, "matmul-left": lambda x, y: y @ x, "power-left": lambda x, y: y**x,
-}  # fmt: skip
+    "add": lambda x, y: x + y,
+    "subtract": lambda x, y: x - y,
+    "multiply": lambda x, y: x * y,
+    "divide": lambda x, y: x / y,
+    "matmul": lambda x, y: x @ y,
+    "power": lambda x, y: x**y,
+    "add-left": lambda x, y: y + x,
+    "subtract-left": lambda x, y: y - x,
+    "multiply-left": lambda x, y: y * x,
+    "divide-left": lambda x, y: y / x,
+    "matmul-left": lambda x, y: y @ x,
+    "power-left": lambda x, y: y**x,
+}
 
 
 @pytest.mark.parametrize("operator", OPERATORS)

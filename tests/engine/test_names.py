@@ -132,7 +132,7 @@ def test_a_loop_gives_running_numbers():
 def test_unpacked_targets_are_found_through_the_variables():
     x = leaf(4)
     first, second = ta.split(x, 2)
-    (q, k), *rest = (x * 2, x * 3), x * 4
+    (q, k), *_ = (x * 2, x * 3), x * 4
     graph = ta.Graph.of([first, second, q, k])
     assert [graph.nodes[i].name for i in graph.outputs] == ["first", "second", "q", "k"]
     assert graph.nodes[0].name == "x" and all(graph.nodes[i].named for i in graph.outputs)

@@ -64,9 +64,7 @@ BINARY = ["add", "subtract", "multiply", "divide", "power", "maximum", "minimum"
 
 
 @pytest.mark.parametrize("name", BINARY)
-@given(
-    shapes=arrays.mutually_broadcastable_shapes(num_shapes=2, max_dims=4, min_side=0, max_side=3), seed=SEEDS
-)
+@given(shapes=arrays.mutually_broadcastable_shapes(num_shapes=2, max_dims=4, min_side=0, max_side=3), seed=SEEDS)
 def test_broadcasting_of_every_kind(name, shapes, seed):
     a, b = (numbers(seed + i, shape) for i, shape in enumerate(shapes.input_shapes))
     if name in ("maximum", "minimum"):
@@ -75,9 +73,7 @@ def test_broadcasting_of_every_kind(name, shapes, seed):
     agrees(getattr(ta, name), getattr(np, name), a, b)
 
 
-@given(
-    shapes=arrays.mutually_broadcastable_shapes(num_shapes=3, max_dims=3, min_side=0, max_side=3), seed=SEEDS
-)
+@given(shapes=arrays.mutually_broadcastable_shapes(num_shapes=3, max_dims=3, min_side=0, max_side=3), seed=SEEDS)
 def test_where_broadcasts_all_three(shapes, seed):
     mask, a, b = shapes.input_shapes
     condition = np.random.default_rng(seed).random(mask) < 0.5
@@ -114,9 +110,7 @@ def test_reductions_over_any_axes(name, data, shape, keepdims, seed):
 
 
 @given(
-    shapes=arrays.mutually_broadcastable_shapes(
-        signature=np.matmul.signature, max_dims=4, min_side=0, max_side=3
-    ),
+    shapes=arrays.mutually_broadcastable_shapes(signature=np.matmul.signature, max_dims=4, min_side=0, max_side=3),
     seed=SEEDS,
 )
 @settings(max_examples=150)
@@ -164,9 +158,7 @@ def textbook_einsum(text, *operands):
 
 
 def max_size(label, left, operands):
-    return max(
-        x.shape[own.index(label)] for own, x in zip(left.split(","), operands, strict=True) if label in own
-    )
+    return max(x.shape[own.index(label)] for own, x in zip(left.split(","), operands, strict=True) if label in own)
 
 
 @given(case=subscripts(), seed=SEEDS)
@@ -193,9 +185,7 @@ def test_reshape_to_any_shape_of_the_same_size(data, shape, seed):
     size = int(np.prod(shape))
     divisors = [d for d in range(1, size + 1) if size % d == 0] or [1]
     first = data.draw(st.sampled_from(divisors))
-    wanted = data.draw(
-        st.sampled_from([(-1,), (first, -1), (1, first, size // first), (first, size // first, 1)])
-    )
+    wanted = data.draw(st.sampled_from([(-1,), (first, -1), (1, first, size // first), (first, size // first, 1)]))
     agrees(lambda x: ta.reshape(x, wanted), lambda x: np.reshape(x, wanted), numbers(seed, shape))
 
 
@@ -226,9 +216,7 @@ def test_boolean_index(data, shape, seed):
 @given(data=st.data(), shape=arrays.array_shapes(min_dims=1, max_dims=3, min_side=0, max_side=3), seed=SEEDS)
 def test_joining_and_splitting(data, shape, seed):
     axis = data.draw(st.integers(-len(shape), len(shape) - 1))
-    others = [
-        tuple(data.draw(SIDE) if a == axis % len(shape) else n for a, n in enumerate(shape)) for _ in range(2)
-    ]
+    others = [tuple(data.draw(SIDE) if a == axis % len(shape) else n for a, n in enumerate(shape)) for _ in range(2)]
     pieces = [numbers(seed + i, s) for i, s in enumerate([shape, *others])]
     agrees(lambda *xs: ta.concatenate(xs, axis), lambda *xs: np.concatenate(xs, axis), *pieces)
     new = data.draw(st.integers(-len(shape) - 1, len(shape)))
@@ -236,9 +224,7 @@ def test_joining_and_splitting(data, shape, seed):
     agrees(lambda *xs: ta.stack(xs, new), lambda *xs: np.stack(xs, new), *twins)
     cuts = sorted(data.draw(st.lists(st.integers(0, shape[axis]), max_size=3)))
     for i, part in enumerate(np.split(pieces[0], cuts, axis)):
-        agrees(
-            lambda x, i=i: ta.split(x, cuts, axis)[i], lambda x, i=i: np.split(x, cuts, axis)[i], pieces[0]
-        )
+        agrees(lambda x, i=i: ta.split(x, cuts, axis)[i], lambda x, i=i: np.split(x, cuts, axis)[i], pieces[0])
         assert part.shape == ta.split(pieces[0], cuts, axis)[i].shape
 
 
@@ -328,9 +314,7 @@ def test_attention_of_any_size(batch, n, m, d, causal, masked, seed):
         total = e.sum(-1, keepdims=True)
         return e / np.where(total == 0, 1, total) @ v
 
-    inputs = [
-        numbers(seed + i, (*batch, rows, wide)) for i, (rows, wide) in enumerate(((n, d), (m, d), (m, 2)))
-    ]
+    inputs = [numbers(seed + i, (*batch, rows, wide)) for i, (rows, wide) in enumerate(((n, d), (m, d), (m, 2)))]
     agrees(lambda q, k, v: ta.scaled_dot_product_attention(q, k, v, keep=keep, causal=causal), plain, *inputs)
 
 

@@ -18,7 +18,7 @@ from support import (
     rule_errors,
     sampled,
     second_gradients,
-)  # fmt: skip
+)
 
 import tinyattn as ta
 from tinyattn.ops import REGISTRY
@@ -82,9 +82,7 @@ def test_sampler_is_repeatable_and_follows_its_generator(op):
 def test_rule_agrees_with_differences(op, rng):
     for inputs, params in sampled(op):
         errors = rule_errors(op, inputs, params, cotangent(rng, op, inputs, params))
-        assert max(errors) < 1e-9, (
-            f"parameters {params}: {dict(zip(op.names_of(len(inputs)), errors, strict=True))}"
-        )
+        assert max(errors) < 1e-9, f"parameters {params}: {dict(zip(op.names_of(len(inputs)), errors, strict=True))}"
 
 
 @each_op
@@ -186,9 +184,7 @@ def test_gradient_has_the_dtype_of_its_input(op, dtype, rng):
         recorded = ta.grad(y, leaves, seed=np.ones(y.shape), create_graph=True)
         assert {g.dtype for g in recorded} == {np.dtype(dtype)}
         if dtype == "float32":
-            exact = gradients(
-                lambda *xs, p=params, op=op: op(*xs, *p), [x.data.astype(float) for x in leaves]
-            )
+            exact = gradients(lambda *xs, p=params, op=op: op(*xs, *p), [x.data.astype(float) for x in leaves])
             for got, want in zip(ta.grad(y, leaves, seed=np.ones(y.shape)), exact, strict=True):
                 close(got, want, rtol=1e-4, atol=1e-5)
 

@@ -49,11 +49,7 @@ def test_second_gradient(call):
     with kernel:
         leaves, _, first = theirs(call, lambda shape: g.reshape(shape))
         total = sum((torch.tensor(d) * slope).sum() for d, slope in zip(directions, first, strict=True))
-        want = (
-            torch.autograd.grad(total, leaves, allow_unused=True)
-            if total.requires_grad
-            else [None] * len(leaves)
-        )
+        want = torch.autograd.grad(total, leaves, allow_unused=True) if total.requires_grad else [None] * len(leaves)
     found = second_gradients(lambda *xs: call.ours(ta, *xs), call.inputs(), g, directions)
     for ours, other, x in zip(found, want, call.inputs(), strict=True):
         close(

@@ -25,9 +25,7 @@ def test_grad_of_a_function():
 
 def test_grad_takes_numbers_lists_arrays_and_tensors():
     cube = lambda x: x**3
-    assert (
-        float(ta.grad(cube)(2)) == float(ta.grad(cube)(2.0)) == float(ta.grad(cube)(ta.tensor(2.0))) == 12.0
-    )
+    assert float(ta.grad(cube)(2)) == float(ta.grad(cube)(2.0)) == float(ta.grad(cube)(ta.tensor(2.0))) == 12.0
     close(ta.grad(lambda x: ta.sum(x * x))([1.0, 2.0]), [2.0, 4.0])
 
 
@@ -202,9 +200,7 @@ def test_same_variable_inside_and_outside():
 
 
 def test_three_levels_deep():
-    f = lambda x: ta.grad(lambda y: ta.grad(lambda z: x * y * y * z**3)(x))(
-        x
-    )  # 2 x y 3 x^2 -> at y = x: 6 x^4
+    f = lambda x: ta.grad(lambda y: ta.grad(lambda z: x * y * y * z**3)(x))(x)  # 2 x y 3 x^2 -> at y = x: 6 x^4
     close(ta.grad(f)(1.2), 24 * 1.2**3)
 
 
@@ -218,9 +214,14 @@ def test_recorded_gradient_of_weights_that_are_closed_over():
 
 def test_result_is_plain_when_nothing_outside_differentiates():
     for result in (
-        ta.grad(quadratic)(X), ta.jacobian(ta.tanh, X), ta.hessian(quadratic, X), ta.hvp(quadratic, X, X),
-        *ta.jvp(ta.tanh, [X], [X]), *ta.value_and_grad(quadratic)(X), ta.vjp(ta.tanh, X)[1](X)[0],
-    ):  # fmt: skip
+        ta.grad(quadratic)(X),
+        ta.jacobian(ta.tanh, X),
+        ta.hessian(quadratic, X),
+        ta.hvp(quadratic, X, X),
+        *ta.jvp(ta.tanh, [X], [X]),
+        *ta.value_and_grad(quadratic)(X),
+        ta.vjp(ta.tanh, X)[1](X)[0],
+    ):
         assert not result.requires_grad
 
 
@@ -228,10 +229,12 @@ def test_transforms_differentiate_inside_no_grad_and_give_constants():
     w = ta.tensor(5.0, requires_grad=True)
     with ta.no_grad():
         results = [
-            ta.grad(lambda x: w * x * x)(3.0), ta.jvp(lambda x: w * x * x, [3.0], [1.0])[1],
-            ta.vjp(lambda x: w * x * x, 3.0)[1](1.0)[0], ta.jacobian(lambda x: w * x * x, 3.0),
+            ta.grad(lambda x: w * x * x)(3.0),
+            ta.jvp(lambda x: w * x * x, [3.0], [1.0])[1],
+            ta.vjp(lambda x: w * x * x, 3.0)[1](1.0)[0],
+            ta.jacobian(lambda x: w * x * x, 3.0),
             ta.grad(ta.grad(lambda x: w * x**3))(1.0),
-        ]  # fmt: skip
+        ]
     for result in results:
         close(result, 30.0)
         assert not result.requires_grad
@@ -329,7 +332,7 @@ def test_seed_tensor_of_another_dtype_is_converted_and_recorded():
         (lambda: ta.hessian(ta.tanh, X), ta.GraphError, "3 numbers"),
         (lambda: ta.hvp(quadratic, X, X[:2]), ta.ShapeError, "hvp"),
     ],
-)  # fmt: skip
+)
 def test_refusals_name_the_transform(call, error, words):
     with pytest.raises(error, match=words):
         call()

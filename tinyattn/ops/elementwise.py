@@ -64,14 +64,14 @@ power = _pairwise(
 )
 maximum = _pairwise(
     "maximum", np.maximum, "maximum(a[...], b[...])",
-    lambda g, y, a, b: sum_to(np.where(a == b, g / 2, np.where(a > b, g, 0.0)), a.shape),
-    lambda g, y, a, b: sum_to(np.where(a == b, g / 2, np.where(a < b, g, 0.0)), b.shape),
+    lambda g, y, a, b: sum_to(np.where(a == b, g / 2, np.where(a > b, g, 0)), a.shape),
+    lambda g, y, a, b: sum_to(np.where(a == b, g / 2, np.where(a < b, g, 0)), b.shape),
     kinks="a tie is shared equally: 1/2 each",
 )
 minimum = _pairwise(
     "minimum", np.minimum, "minimum(a[...], b[...])",
-    lambda g, y, a, b: sum_to(np.where(a == b, g / 2, np.where(a < b, g, 0.0)), a.shape),
-    lambda g, y, a, b: sum_to(np.where(a == b, g / 2, np.where(a > b, g, 0.0)), b.shape),
+    lambda g, y, a, b: sum_to(np.where(a == b, g / 2, np.where(a < b, g, 0)), a.shape),
+    lambda g, y, a, b: sum_to(np.where(a == b, g / 2, np.where(a > b, g, 0)), b.shape),
     kinks="a tie is shared equally: 1/2 each",
 )
 
@@ -79,8 +79,8 @@ where = register(Op(
     "where",
     lambda a, b, condition: np.where(condition, a, b),
     (
-        lambda g, y, a, b, condition: sum_to(np.where(condition, g, 0.0), a.shape),
-        lambda g, y, a, b, condition: sum_to(np.where(condition, 0.0, g), b.shape),
+        lambda g, y, a, b, condition: sum_to(np.where(condition, g, 0), a.shape),
+        lambda g, y, a, b, condition: sum_to(np.where(condition, 0, g), b.shape),
     ),
     "y[...] = [condition[...] == 1] * a[...] + [condition[...] == 0] * b[...]",
     inputs=("a", "b"),
@@ -128,7 +128,7 @@ tanh = _each("tanh", np.tanh, lambda g, y, x: g - g * (y * y), "tanh(x[...])")
 sigmoid = _each("sigmoid", _sigmoid, lambda g, y, x: g * (y * (1 - y)), "sigmoid(x[...])")
 erf = _each("erf", _erf, lambda g, y, x: g * (2 * np.exp(-(x * x)) / math.sqrt(math.pi)), "erf(x[...])")
 absolute = _each(
-    "abs", np.abs, lambda g, y, x: np.where(x > 0, g, np.where(x < 0, -g, 0.0)), "abs(x[...])", kinks="0 at 0"
+    "abs", np.abs, lambda g, y, x: np.where(x > 0, g, np.where(x < 0, -g, 0)), "abs(x[...])", kinks="0 at 0"
 )
 relu = _each(
     "relu",
@@ -168,7 +168,7 @@ def _clip_definition(call: Call) -> str:
 
 def _clip_rule(g: Any, y: Any, x: Any, low: Any, high: Any) -> Any:
     inside = (low is None or x > low) & (high is None or x < high)
-    return np.where(inside, g, 0.0)
+    return np.where(inside, g, 0)
 
 
 clip = register(Op(

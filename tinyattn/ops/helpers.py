@@ -73,7 +73,7 @@ def _zero(dtype: Any) -> Any:
 
 def zero_of(x: Any) -> Any:
     """A zero to compare with and to choose: for arrays as a 0-d array, which costs half of a Python number."""
-    return _zero(x.dtype) if x.__class__ is np.ndarray and x.dtype != object else 0.0
+    return _zero(x.dtype) if x.__class__ is np.ndarray and x.dtype != object else 0
 
 
 @functools.cache
@@ -133,7 +133,7 @@ def times_slope(g: Any, slope: Callable[[Any], Any], at: Any) -> Any:
     hidden = (g == 0) & _not_finite(slope, at)
     if not np.any(hidden):
         return g * slope(at)
-    return np.where(hidden, 0.0, g * slope(np.where(hidden, 1.0, at)))
+    return np.where(hidden, 0, g * slope(np.where(hidden, 1, at)))
 
 
 def where_asked(y: Any, g: Any, axis: int) -> Any:
@@ -142,7 +142,7 @@ def where_asked(y: Any, g: Any, axis: int) -> Any:
     if not care.wanted or numbers.dtype == object:
         return y
     finite = np.isfinite(numbers).all(axis=axis, keepdims=True)
-    return np.where(finite | (plain(g) != 0).any(axis=axis, keepdims=True), y, 0.0)
+    return np.where(finite | (plain(g) != 0).any(axis=axis, keepdims=True), y, 0)
 
 
 def _itself(factor: Any) -> Any:

@@ -123,7 +123,7 @@ def _on_diagonal(g: Any, labels: str, shape: tuple[int, ...]) -> Any:
     for axis, same in enumerate(first):
         mask = mask & (grid[axis] == grid[same])
     stretched = g.reshape(tuple(size if axis == same else 1 for axis, (size, same) in enumerate(zip(shape, first))))
-    return np.where(mask, np.broadcast_to(stretched, shape), 0.0)
+    return np.where(mask, np.broadcast_to(stretched, shape), 0)
 
 
 def _einsum_definition(call: Call) -> str:

@@ -41,7 +41,7 @@ def _extreme_rule(g: Any, y: Any, x: Any, axis: Axes, keepdims: bool) -> Any:
     """The cotangent goes to the winner; equal winners share it equally."""
     wins = x == _restore(y, x, axis, keepdims)
     share = _restore(g, x, axis, keepdims) / number_like(wins.sum(axis=axis, keepdims=True), g)
-    return np.where(wins, spread(share, x.shape), 0.0)
+    return np.where(wins, spread(share, x.shape), 0)
 
 
 def _prod_rule(g: Any, y: Any, x: Any, axis: Axes, keepdims: bool) -> Any:
