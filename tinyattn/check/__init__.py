@@ -10,6 +10,9 @@ from importlib import import_module
 from typing import Any
 
 _WHERE = {
+    "Report": "report",
+    "check_gradients": "gradients",
+    "check_rule": "rules",
     "Exact": "exact",
     "exact_check": "exact",
 }

@@ -68,8 +68,8 @@ def exact_check(graph: Any, *, seed: int = 0, large: bool = False, composed: fro
     >>> bool(exact_check(ta.Graph.of(y)))
     True
     """
-    run = _Run(graph, field_of(seed, large), composed)
     with np.errstate(all="ignore"):
+        run = _Run(graph, field_of(seed, large), composed)
         equal = run.whole()
         wrong = () if equal else run.by_node()
     return Exact(equal and not wrong, wrong, dict(run.replay.cut))

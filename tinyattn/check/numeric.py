@@ -68,7 +68,7 @@ class Values:
         return difference if math.isfinite(difference) else math.nan
 
 
-def slope_of(phi: Callable[[float], float], noise: float = 0.0, claimed: float | None = None) -> Slope:
+def slope_of(phi: Callable[[float], float], noise: float = 0.0, claimed: float | None = None, off: float = 0.0) -> Slope:
     """The slope of ``phi`` at 0, with its error.
 
     Parameters
@@ -79,6 +79,8 @@ def slope_of(phi: Callable[[float], float], noise: float = 0.0, claimed: float |
         What one value of it may be off by.
     claimed : float, optional
         A slope to hold the Taylor remainder against.
+    off : float
+        What that slope may be off by, by its own rounding.
 
     Examples
     --------
@@ -95,7 +97,7 @@ def slope_of(phi: Callable[[float], float], noise: float = 0.0, claimed: float |
         found = min(found, _best(values, FAR), key=lambda each: each.error)
     _look_at_sides(values, found)
     if claimed is not None:
-        found.remainder = taylor(values, claimed)
+        found.remainder = taylor(values, claimed, off)
     return found
 
 
@@ -149,14 +151,14 @@ def _trusted(sides: list[tuple[float, float, float]]) -> list[tuple[float, float
     return sides[:end]
 
 
-def taylor(values: Values, claimed: float) -> float:
+def taylor(values: Values, claimed: float, off: float = 0.0) -> float:
     """How fast ``phi(h) - phi(0) - h claimed`` falls with h: the slope in a log-log plot."""
     points = []
     for power in sorted(values.sides):
         h = 2.0**-power
         ahead = values.sides[power][0]
         rest = abs(ahead - values.middle - h * claimed)
-        allowed = 4 * (values.noise + abs(h * claimed) * 1e-16)
+        allowed = 4 * (values.noise + h * (off + abs(claimed) * 1e-16))
         if rest > 8 * allowed and math.isfinite(rest):
             points.append((math.log(h), math.log(rest)))
     if len(points) < 2:

@@ -1,0 +1,237 @@
+"""Node by node: each rule of a graph held against differences of its own forward, until one does not fit.
+
+A node is looked at by itself, at the numbers that were recorded, with a random cotangent: what its rule passes back
+to each input against what the forward alone says.  So one wrong rule is found in a graph of hundreds, and a right
+rule behind a wrong one is not suspected.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tinyattn.check.bounded import Bounded
+from tinyattn.check.numeric import Slope, complex_slope, scale_of, slope_of
+from tinyattn.check.replay import forward_of
+
+MANY = 256  # entries that are looked at one by one; of more, the wrong one is found by halving
+
+
+class Fault:
+    """A rule that does not fit its forward.
+
+    Attributes
+    ----------
+    node : Node
+    slot : int
+        Which input.
+    entry : tuple of int
+    found, expected : float
+        What the rule gives there, and what the forward says.
+    problem : str
+        Words for what is not a number: an error that was raised, a wrong shape, nan.
+    g, got, want : ndarray
+        Cotangent, what the rule passed back, and what it should have (nan where that was not looked at).
+    """
+
+    __slots__ = ("entry", "expected", "found", "g", "got", "node", "problem", "slot", "want")
+
+    def __init__(self, node: Any, slot: int, g: np.ndarray, problem: str = "") -> None:
+        self.node, self.slot, self.g, self.problem = node, slot, g, problem
+        self.entry: tuple[int, ...] = ()
+        self.found = self.expected = float("nan")
+        self.got: Any = None
+        self.want: Any = None
+
+
+class Local:
+    """One node by itself."""
+
+    def __init__(self, graph: Any, node: Any, rng: np.random.Generator) -> None:
+        self.graph, self.node, self.op = graph, node, node.op
+        self.inputs = [graph.nodes[source].value for source in node.inputs]
+        self.params = tuple(node.params.values())
+        self.wanted = [graph.nodes[source].requires_grad for source in node.inputs]
+        self.g = np.asarray(rng.normal(size=node.shape), dtype=node.dtype)
+        self.rng = rng
+        self.wide = [x.astype(np.float64) if x.dtype.kind == "f" else x for x in self.inputs]
+        self.noise, self.allowed = self._bounds()
+
+    def forward(self, inputs: list[Any]) -> Any:
+        """The value of the node for other inputs."""
+        result = forward_of(self.op, [x[()] if x.shape == () else x for x in inputs], self.params)
+        return np.asarray(result[0] if self.op.saves else result)
+
+    def rule(self, g: np.ndarray) -> list[Any]:
+        """What the rule passes back."""
+        inputs = [x[()] if x.shape == () else x for x in self.inputs]
+        result = self.op.forward(*inputs, *self.params)
+        y, saved = result if self.op.saves else (result, None)
+        return list(self.op.pull(g[()], y, saved, inputs, self.params, self.wanted))
+
+    def _bounds(self) -> tuple[float, list[Any]]:
+        """What one value of <g, forward> may be off by, and what each entry of the rule may."""
+        size = float(np.abs(np.nan_to_num(self.node.value.astype(np.float64), posinf=0, neginf=0)).max(initial=0.0))
+        noise = float(np.abs(self.g).sum()) * size * 1e-14
+        allowed: list[Any] = [None] * len(self.inputs)
+        with np.errstate(all="ignore"):
+            try:
+                y = self._bounded(self.wide)
+                noise = float(np.add.reduce(_safe(np.abs(self.g) * y[0].e), axis=None)) + 1e-300
+                exact = [Bounded.exact(x) for x in self.inputs]
+                y, saved = self._bounded(self.inputs)
+                made = self.op.pull(Bounded.exact(self.g), y, saved, exact, self.params, self.wanted)
+                allowed = [None if c is None else np.asarray(Bounded.lift(c).e) for c in made]
+            except Exception:
+                pass
+        return noise, allowed
+
+    def _bounded(self, inputs: list[Any]) -> tuple[Any, Any]:
+        values = [Bounded.exact(x) for x in inputs]
+        result = Bounded.apply_op(self.op, (*values, *self.params)) if not self.op.saves else self.op.forward(*values, *self.params)
+        y, saved = result if self.op.saves else (result, None)
+        return Bounded.lift(y), saved
+
+    def error_of(self, slot: int, got: np.ndarray) -> np.ndarray:
+        """What each entry of a rule's result may be off by."""
+        e = self.allowed[slot]
+        if e is None or e.shape != got.shape:
+            most = float(np.abs(_safe(got)).max(initial=0.0))
+            e = np.full(got.shape, 1e3 * float(np.finfo(got.dtype).eps) * most)
+        return np.asarray(4 * e)
+
+    def along(self, slot: int, direction: np.ndarray) -> Slope:
+        """How <g, forward> changes along a direction of one input."""
+        g = self.g.astype(np.float64)
+
+        def phi(t: Any) -> Any:
+            moved = list(self.wide)
+            moved[slot] = moved[slot] + t * direction
+            return np.add.reduce(g * self.forward(moved), axis=None)
+
+        with np.errstate(all="ignore"):
+            found = slope_of(phi, self.noise)
+            return sharper(found, lambda: complex_slope(phi), self.noise)
+
+
+def sharper(found: Slope, complex_step: Callable[[], float], noise: float) -> Slope:
+    """A complex step in place of a difference, where the two agree: it has no rounding to speak of."""
+    try:
+        beside = complex_step()
+    except Exception:
+        return found
+    if not found.kink and np.isfinite(beside) and abs(beside - found.value) <= found.error:
+        better = Slope(beside, min(found.error, 16 * noise + 1e-15 * abs(beside)))
+        better.remainder, better.left, better.right = found.remainder, found.left, found.right
+        return better
+    return found
+
+
+def _safe(x: Any) -> np.ndarray:
+    return np.nan_to_num(np.asarray(x, dtype=np.float64), nan=0.0, posinf=0.0, neginf=0.0)
+
+
+def fault_of(graph: Any, index: int, rng: np.random.Generator) -> Fault | None:
+    """Look at one node; None when each of its rules fits its forward."""
+    node = graph.nodes[index]
+    local = Local(graph, node, rng)
+    try:
+        with np.errstate(all="ignore"):
+            made = local.rule(local.g)
+    except Exception as error:
+        return Fault(node, 0, local.g, f"its rule raised {type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}")
+    for slot, want in enumerate(local.wanted):
+        if want:
+            found = _look(local, slot, made[slot])
+            if found is not None:
+                return found
+    return None
+
+
+def _look(local: Local, slot: int, c: Any) -> Fault | None:
+    x = local.inputs[slot]
+    fault = Fault(local.node, slot, local.g)
+    if c is None:
+        if local.op.differentiable and isinstance(local.op.vjps, tuple) and local.op.vjps[slot] is None:
+            return None  # said to have no derivative
+        c = np.zeros(x.shape, x.dtype)
+    got = np.asarray(c)
+    fault.got = got
+    if got.shape != x.shape:
+        fault.problem = f"its rule gives shape {got.shape} where the input has {x.shape}"
+        return fault
+    if x.size == 0:
+        return None
+    got = got.astype(np.float64)
+    direction = local.rng.normal(size=x.shape) * scale_of(local.wide[slot])
+    slope = local.along(slot, direction)
+    error = local.error_of(slot, np.asarray(c))
+    if not slope.kink and _fits(np.add.reduce(got * direction, axis=None), slope, np.add.reduce(error * np.abs(direction), axis=None)):
+        return None
+    return _worst(local, slot, got, error, fault)
+
+
+def _fits(found: Any, slope: Slope, allowed: Any) -> bool:
+    if not np.isfinite(slope.error):
+        return True  # nothing to hold it against
+    return bool(abs(found - slope.value) <= slope.error + allowed + 1e-300)
+
+
+def _worst(local: Local, slot: int, got: np.ndarray, error: np.ndarray, fault: Fault) -> Fault | None:
+    """The entry that is off by most, of those that are off by more than rounding."""
+    scale = scale_of(local.wide[slot])
+    places = _suspects(local, slot, got, error, scale)
+    want = np.full(got.shape, np.nan)
+    wrong: list[tuple[float, tuple[int, ...]]] = []
+    for place in places:
+        unit = np.zeros(got.shape)
+        unit[place] = scale[place]
+        slope = local.along(slot, unit)
+        if not np.isfinite(slope.error):
+            continue
+        value = slope.value / scale[place]
+        want[place] = value
+        gap = abs(got[place] - value)
+        between = slope.kink and min(slope.left, slope.right) <= got[place] * scale[place] <= max(slope.left, slope.right)
+        if slope.kink == "infinite" or between:
+            continue
+        if not gap <= slope.error / scale[place] + error[place] + 1e-300:
+            wrong.append((gap if np.isfinite(gap) else np.inf, place))
+    if not wrong:
+        return None
+    fault.entry = max(wrong)[1]
+    fault.found, fault.expected = float(got[fault.entry]), float(want[fault.entry])
+    fault.want = want
+    return fault
+
+
+def _suspects(local: Local, slot: int, got: np.ndarray, error: np.ndarray, scale: np.ndarray) -> list[tuple[int, ...]]:
+    """All entries of a small input; of a large one those left after halving it towards the wrong ones."""
+    places = list(np.ndindex(*got.shape))
+    while len(places) > MANY:
+        halves = [places[: len(places) // 2], places[len(places) // 2 :]]
+        offs = []
+        for half in halves:
+            at = tuple(np.array(half).T)
+            direction = np.zeros(got.shape)
+            direction[at] = local.rng.normal(size=len(half)) * scale[at]
+            slope = local.along(slot, direction)
+            allowed = slope.error + float(np.add.reduce(error * np.abs(direction), axis=None)) + 1e-300
+            gap = abs(float(np.add.reduce(got * direction, axis=None)) - slope.value)
+            offs.append(gap / allowed if np.isfinite(gap) else np.inf)
+        places = halves[int(np.argmax(offs))]
+    return places
+
+
+def faults_of(graph: Any, rng: np.random.Generator, only: tuple[int, ...] | None = None) -> list[Fault]:
+    """Every node whose rule does not fit, the one nearest the result first."""
+    found = []
+    for node in reversed(graph.nodes):
+        if node.op is None or not node.requires_grad or (only is not None and node.index not in only):
+            continue
+        fault = fault_of(graph, node.index, rng)
+        if fault is not None:
+            found.append(fault)
+    return found

@@ -1,0 +1,391 @@
+"""`check_gradients`: the layers of a check, cheap ones first, and the verdict."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tinyattn.check import pointing
+from tinyattn.check.bounded import Bounded
+from tinyattn.check.exact import exact_check
+from tinyattn.check.numeric import Slope, complex_slope, scale_of, slope_of
+from tinyattn.check.replay import Replay
+from tinyattn.check.report import Report, Row
+from tinyattn.check.subject import Arrays, Recorded, Subject, op_subjects
+from tinyattn.errors import ArgumentError, message
+from tinyattn.ops import Op
+from tinyattn.places import caller_variables
+
+MODES = ("reverse", "forward")
+DEEP = 3000  # nodes of a graph that is still run on bounded and exact numbers
+
+
+def check_gradients(
+    f: Any,
+    *inputs: Any,
+    order: int = 2,
+    modes: Sequence[str] = MODES,
+    rtol: float | None = None,
+    atol: float | None = None,
+    seed: int = 0,
+    name: str = "",
+) -> Report:
+    """Check the gradient of a function, a layer or an operation, and say what is wrong with it if something is.
+
+    A random direction is tried first, against differences, the complex step and the exact check.  Only when one of
+    them disagrees are single entries and single nodes looked at, until the first wrong rule is found.
+
+    Parameters
+    ----------
+    f : callable, module or Op
+        Takes tensors and returns a tensor, or several.  An `Op` may be given without inputs: its own samples are used.
+    *inputs : array_like or Tensor
+        The point.  Floating-point numbers are differentiated by; everything else (masks, word numbers, text) is
+        passed on as it is.  A layer's parameters are differentiated by as well.
+    order : int
+        1 for gradients, 2 for gradients of gradients as well, and so on.
+    modes : sequence of "reverse" and "forward"
+        Vector-Jacobian products, Jacobian-vector products, or both.
+    rtol, atol : float, optional
+        A tolerance of your own.  Without it, what rounding allows is computed from the graph itself.
+    seed : int
+        Where the random directions come from.
+    name : str
+        What the report calls it.
+
+    Returns
+    -------
+    Report
+        True when the gradient is right; printed, it says what was compared or what is wrong.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import tinyattn as ta
+    >>> from tinyattn.check import check_gradients
+    >>> scores = np.array([[1.0, 2.0, 0.5]])
+    >>> bool(check_gradients(lambda x: ta.softmax(x), scores))
+    True
+    >>> report = check_gradients(lambda x: ta.tanh(x).detach() * x, scores, order=1)
+    >>> bool(report), report.mistake
+    (False, 'detached branch')
+    """
+    _check_arguments(order, modes)
+    rng = np.random.default_rng(seed)
+    if isinstance(f, Op):
+        subjects = op_subjects(f, inputs, rng, name)
+    else:
+        variables = caller_variables(sys._getframe(1))
+        subjects = [Subject(f, inputs, name or _title(f), variables)]
+    return combined([_Check(each, rng, rtol, atol, tuple(modes)).run(order) for each in subjects])
+
+
+def _title(f: Any) -> str:
+    own = getattr(f, "__name__", "")
+    return type(f).__name__ if not own else "the function" if own == "<lambda>" else str(own)
+
+
+def _check_arguments(order: int, modes: Sequence[str]) -> None:
+    if isinstance(modes, str) or not modes or any(mode not in MODES for mode in modes):
+        raise ArgumentError(message(f"check_gradients: modes={modes!r} is not known.", "", 'Write modes=("reverse",), ("forward",) or both.'))
+    if isinstance(order, bool) or not isinstance(order, int) or order < 1:
+        raise ArgumentError(f"check_gradients: order={order!r} must be a whole number from 1 on.")
+
+
+def combined(reports: list[Report]) -> Report:
+    """One report for several points: the first that is not right, with the others' notes and rows."""
+    chosen = next((r for r in reports if r.verdict == "wrong"), None) or next((r for r in reports if not r), reports[0])
+    for other in reports:
+        if other is not chosen:
+            chosen.rows = other.rows + chosen.rows if other.verdict == "right" and chosen.verdict == "right" else chosen.rows
+            for note in other.notes:
+                chosen.note(note)
+            if chosen.verdict == "right" and other.exact not in ("equal", ""):
+                chosen.exact = other.exact
+    return chosen
+
+
+class _Check:
+    """One subject, checked to some order."""
+
+    def __init__(self, subject: Subject, rng: np.random.Generator, rtol: float | None, atol: float | None, modes: tuple[str, ...]) -> None:
+        self.subject, self.rng, self.modes = subject, rng, modes
+        self.given = None if rtol is None and atol is None else (rtol or 0.0, atol or 0.0)
+        self.report = Report(subject.name)
+
+    def run(self, order: int) -> Report:
+        subject = self.subject
+        for n in range(1, order + 1):
+            self.report.order = n
+            step = Step(subject, n, self)
+            if not step.run() or n == order:
+                break
+            if step.constant:
+                if n == 1:
+                    self.report.note("the function is constant here: it does not depend on its inputs, and every gradient is 0")
+                break
+            if step.bent:
+                self.report.note(f"order {n + 1} is not looked at: at a kink the gradient jumps")
+                break
+            subject = subject.slope(step.cotangents, step.directions)
+        return self.report
+
+    def allow(self, computed: float, expected: float) -> float:
+        """What two numbers may differ by: the caller's tolerance, or what was computed."""
+        return computed if self.given is None else self.given[1] + self.given[0] * abs(expected)
+
+
+class Step:
+    """One order of one subject.
+
+    Attributes
+    ----------
+    cotangents, directions : lists of ndarray
+        The random weights of the outputs, and the random direction of each input.
+    """
+
+    def __init__(self, subject: Subject, order: int, check: _Check) -> None:
+        self.subject, self.order, self.check = subject, order, check
+        self.rng, self.report = check.rng, check.report
+        self.constant = False
+        self.random = self.bent = False
+        self.cotangents: Arrays = []
+        self.directions = [self.rng.normal(size=x.value.shape) * scale_of(x.value.astype(np.float64)) for x in subject.inputs]
+        self.noise = 0.0
+        self.errors: Arrays = []
+        self.slopes: list[Slope] = []
+        self.gradients: Arrays = []
+
+    @property
+    def wide(self) -> Arrays:
+        """The point in float64."""
+        return [x.value.astype(np.float64) for x in self.subject.inputs]
+
+    def run(self) -> bool:
+        """Go through the layers; False when there is nothing more to do."""
+        report = self.report
+        try:
+            self.recorded = self.subject.record()
+        except Exception as error:
+            if self.order == 1:
+                raise
+            report.verdict = "wrong"
+            report.note(f"the gradient cannot be differentiated again: {type(error).__name__}: {str(error).splitlines()[0]}")
+            return False
+        report.graph = self.recorded.graph
+        if not self._look_at_values():
+            return False
+        self._find_noise()
+        try:
+            self.gradients = [np.asarray(g, np.float64) for g in self.recorded.pull(self.cotangents)]
+        except Exception as error:
+            pointing.point(self, "error", error)
+            return False
+        failed = self._reverse() + self._forward()
+        decided = self._exactly()
+        if failed or not decided:
+            pointing.point(self, "exact" if not failed else "numbers")
+        return report.verdict == "right"
+
+    # -- the values -------------------------------------------------------------------------------------------
+
+    def _look_at_values(self) -> bool:
+        """Two calls must agree, and be numbers."""
+        report, subject = self.report, self.subject
+        first, second = subject.evaluate(self.wide), subject.evaluate(self.wide)
+        self.cotangents = [np.asarray(self.rng.normal(size=y.shape)) for y in self.recorded.outputs]
+        same = len(first) == len(second) and all(a.shape == b.shape and np.array_equal(a, b, equal_nan=True) for a, b in zip(first, second, strict=True))
+        if not same:
+            self.random = True
+            report.note("two calls at the same point give different results: chance is involved. What was recorded once is checked; give a fixed seed to check the function itself.")
+        if not all(np.isfinite(y).all() for y in self.recorded.outputs):
+            pointing.not_finite(self)
+            return False
+        if any(x.value.dtype != np.float64 for x in subject.inputs):
+            kinds = sorted({str(x.value.dtype) for x in subject.inputs if x.value.dtype != np.float64})
+            report.note(f"inputs are {' and '.join(kinds)}: differences are taken in float64, and the gradient may be off by what {kinds[0]} rounds")
+        self.constant = not any(self.recorded.graph.nodes[at].requires_grad for at in self.recorded.graph.outputs)
+        return True
+
+    def phi(self, tangents: Sequence[Any], weights: Arrays | None = None) -> Callable[[float], float]:
+        """The weighted result along a direction, as a function of one number."""
+        point, weights = self.wide, self.cotangents if weights is None else weights
+        if self.random:
+            return self.replayed(tangents)
+
+        def value(t: float) -> float:
+            moved = [x if d is None else x + t * d for x, d in zip(point, tangents, strict=True)]
+            outputs = self.subject.evaluate(moved)
+            return float(sum(np.add.reduce(c * y, axis=None) for c, y in zip(weights, outputs, strict=True)))
+
+        return value
+
+    def replayed(self, tangents: Sequence[Any]) -> Callable[[Any], Any]:
+        """The same through the recorded forwards, which also run on complex numbers."""
+        graph = self.recorded.graph
+        given = {at: d for at, d in zip(self.recorded.leaves, tangents, strict=True) if at >= 0}
+
+        def value(t: Any) -> Any:
+            def leaf(node: Any) -> Any:
+                d = given.get(node.index)
+                x = node.value.astype(np.float64)
+                return x if d is None else x + t * d
+
+            replay = Replay(graph, np.asarray, leaf)
+            with np.errstate(all="ignore"):
+                values = replay.forward()
+            if replay.cut:
+                raise ValueError(next(iter(replay.cut.values())))
+            return sum(np.add.reduce(c * values[at], axis=None) for c, at in zip(self.cotangents, graph.outputs, strict=True))
+
+        return value
+
+    # -- what rounding allows ----------------------------------------------------------------------------------
+
+    def _find_noise(self) -> None:
+        """Run the graph on numbers that carry bounds: the error of the values, and of every gradient."""
+        graph = self.recorded.graph
+        size = sum(float(np.add.reduce(np.abs(c) * np.abs(y), axis=None)) for c, y in zip(self.cotangents, self.recorded.outputs, strict=True))
+        self.noise = 1e-13 * size
+        self.errors = [np.full(x.value.shape, np.nan) for x in self.subject.inputs]
+        if len(graph) > DEEP:
+            return
+        with np.errstate(all="ignore"):
+            bounded = bounded_run(graph, wide=True)
+            at_outputs = [bounded.values[at].e for at in graph.outputs]
+            self.noise = float(sum(np.add.reduce(np.abs(c) * e, axis=None) for c, e in zip(self.cotangents, at_outputs, strict=True))) + 4e-16 * size
+            narrow = bounded if all(node.dtype == np.float64 for node in graph.nodes) else bounded_run(graph, wide=False)
+            seeds = {at: Bounded.exact(np.asarray(c, graph.nodes[at].dtype)) for c, at in zip(self.cotangents, graph.outputs, strict=True) if graph.nodes[at].requires_grad}
+            totals = narrow.backward(seeds, cut=lambda index, g: _pulled_plainly(narrow, index, g))
+        self.errors = [
+            np.asarray(totals[at].e) if at in totals else np.zeros(x.value.shape)
+            for at, x in zip(self.recorded.leaves, self.subject.inputs, strict=True)
+        ]
+        self.bounded = [np.asarray(totals[at].v, np.float64) if at in totals else np.zeros(x.value.shape) for at, x in zip(self.recorded.leaves, self.subject.inputs, strict=True)]
+
+    def error_along(self, slot: int, direction: np.ndarray) -> float:
+        """What the gradient of an input may be off by, along a direction."""
+        e = self.errors[slot]
+        g = np.nan_to_num(self.gradients[slot], nan=0.0, posinf=0.0, neginf=0.0)
+        most = float(np.abs(g).max(initial=0.0))
+        eps = float(np.finfo(self.subject.inputs[slot].value.dtype).eps)
+        e = np.where(np.isfinite(e), e, 1e3 * eps * most)
+        return float(np.add.reduce(e * np.abs(direction), axis=None)) + 2e-16 * direction.size * float(np.add.reduce(np.abs(g * direction), axis=None))
+
+    # -- the comparisons ----------------------------------------------------------------------------------------
+
+    def _row(self, name: str, way: str, oracle: str, found: float, expected: float, allowed: float) -> bool:
+        row = Row(name, self.order, way, oracle, found, expected, self.check.allow(allowed, expected))
+        self.report.rows.append(row)
+        return row.passed
+
+    def _reverse(self) -> int:
+        """Each input by itself: the gradient along a random direction against values of the function."""
+        failed = 0
+        for slot, x in enumerate(self.subject.inputs):
+            if x.value.size == 0:
+                self.slopes.append(Slope(0.0, 0.0))
+                continue
+            tangents = [d if i == slot else None for i, d in enumerate(self.directions)]
+            found = float(np.add.reduce(self.gradients[slot] * self.directions[slot], axis=None))
+            bound = self.error_along(slot, self.directions[slot])
+            slope = slope_of(self.phi(tangents), self.noise, found, bound)
+            self.slopes.append(slope)
+            if np.isfinite(slope.error):
+                failed += not self._row(x.name, "reverse", "differences", found, slope.value, slope.error + bound) or bool(slope.kink)
+            self._remember(slope.remainder)
+            failed += not self._beside(slot, x.name, found, slope, bound, tangents)
+        return failed
+
+    def _remember(self, remainder: float) -> None:
+        worst = self.report.remainder
+        if not np.isnan(remainder) and (np.isnan(worst) or remainder < worst):
+            self.report.remainder = remainder
+
+    def _beside(self, slot: int, name: str, found: float, slope: Slope, bound: float, tangents: Sequence[Any]) -> bool:
+        """The complex step, where the forwards run on complex numbers and it agrees with the differences."""
+        try:
+            beside = complex_slope(self.replayed(tangents))
+        except Exception:
+            return True
+        if slope.kink or not np.isfinite(beside) or not abs(beside - slope.value) <= slope.error + 4 * self._plain_bound(bound, slot):
+            return True
+        return self._row(name, "reverse", "complex step", found, beside, 4 * bound + 4e-16 * abs(beside))
+
+    def _plain_bound(self, bound: float, slot: int) -> float:
+        eps = float(np.finfo(self.subject.inputs[slot].value.dtype).eps)
+        return bound * 2.3e-16 / eps
+
+    def _forward(self) -> int:
+        """Forward mode, and the two modes against each other."""
+        if "forward" not in self.check.modes or self.constant:
+            return 0
+        try:
+            pushed = self.recorded.push(self.directions)
+        except Exception as error:
+            self.report.note(f"forward mode does not run: {type(error).__name__}: {str(error).splitlines()[0]}")
+            return 1
+        found = float(sum(np.add.reduce(c * p, axis=None) for c, p in zip(self.cotangents, pushed, strict=True)))
+        along = [float(np.add.reduce(g * d, axis=None)) for g, d in zip(self.gradients, self.directions, strict=True)]
+        bound = sum(self.error_along(i, d) for i, d in enumerate(self.directions))
+        values = [s.value for s in self.slopes]
+        if all(np.isfinite(s.error) and not s.kink for s in self.slopes):
+            return not self._row("all", "forward", "differences", found, sum(values), sum(s.error for s in self.slopes) + 4 * bound)
+        if np.isfinite(found) and np.isfinite(sum(along)):
+            return not self._row("all", "forward", "reverse mode", found, sum(along), 8 * bound)
+        return 0
+
+    def _exactly(self) -> bool:
+        """The exact check, and the recorded bounds entry by entry."""
+        graph, report = self.recorded.graph, self.report
+        if len(graph) > DEEP:
+            report.exact = f"not made: the graph has {len(graph)} nodes"
+            return True
+        self.exact = exact_check(graph, seed=int(self.rng.integers(2**31)))
+        fused = frozenset(at for at in self.exact.wrong if graph.nodes[at].op.composed is not None)
+        self.fused = fused
+        if self.exact.cut:
+            names = sorted({graph.nodes[at].op_name for at in self.exact.cut})
+            report.exact = f"not decided for {', '.join(names)}: {next(iter(self.exact.cut.values()))}"
+            return bool(self.exact)
+        if self.exact:
+            report.exact = "equal"
+        return bool(self.exact)
+
+
+def bounded_run(graph: Any, wide: bool) -> Replay:
+    """The forwards of a graph on numbers that carry bounds; ``wide`` in float64 whatever was recorded."""
+
+    def exact(value: Any) -> Bounded:
+        array = np.asarray(value)
+        return Bounded.exact(array.astype(np.float64) if wide and array.dtype.kind == "f" else array)  # type: ignore[no-any-return]
+
+    def leaf(node: Any) -> Bounded:
+        if node.op is None:
+            return exact(node.value)
+        value = exact(node.value)  # a node that does not run on these numbers: taken as it is, with a wide bound
+        return Bounded(value.v, 1e3 * float(np.finfo(value.v.dtype).eps) * np.abs(value.v))
+
+    replay = Replay(graph, lambda x: x if isinstance(x, Bounded) else exact(x) if isinstance(x, np.ndarray) else Bounded.lift(x), leaf)
+    replay.forward()
+    return replay
+
+
+def _pulled_plainly(replay: Replay, index: int, g: Any) -> list[Any]:
+    """A rule that does not run on bounded numbers, on plain ones, with a wide bound."""
+    node = replay.graph.nodes[index]
+    inputs = [replay.graph.nodes[source].value for source in node.inputs]
+    params = tuple(node.params.values())
+    wanted = [replay.graph.nodes[source].requires_grad for source in node.inputs]
+    result = node.op.forward(*inputs, *params)
+    y, saved = result if node.op.saves else (result, None)
+    made = node.op.pull(np.asarray(g.v, node.dtype), y, saved, inputs, params, wanted)
+    share = float(np.max(g.e / np.maximum(np.abs(g.v), 1e-300), initial=0.0)) if g.v.size else 0.0
+    off = min(share, 1.0) + 1e3 * float(np.finfo(node.dtype).eps)
+    return [None if c is None or not want else Bounded(np.asarray(c), off * float(np.abs(c).max(initial=0.0)) * np.ones(np.shape(c))) for c, want in zip(made, wanted, strict=True)]
+
+
+__all__ = ["Recorded", "Step", "check_gradients"]

@@ -1,0 +1,317 @@
+"""From "something disagrees" to what is wrong: a kink, chance, nan, a wrong rule, a path that was not recorded."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tinyattn.check.blame import Fault, faults_of
+from tinyattn.check.exact import exact_check
+from tinyattn.check.mistakes import Mistake, likely_mistake
+from tinyattn.check.numeric import Slope, scale_of, slope_of
+from tinyattn.check.replay import Replay, words_of
+from tinyattn.check.report import Blame
+
+if TYPE_CHECKING:
+    from tinyattn.check.gradients import Step
+
+ENTRIES = 256  # entries of an input that are looked at one by one for kinks
+
+
+def point(step: Step, kind: str, error: Exception | None = None) -> None:
+    """Find out what disagrees, and enter it in the report.
+
+    Parameters
+    ----------
+    step : Step
+    kind : "numbers", "exact" or "error"
+        A comparison of numbers failed; only the exact check did; or the engine raised ``error``.
+    """
+    if kind == "exact":
+        _only_exactly(step)
+        return
+    if kind == "numbers" and any(slope.kink for slope in step.slopes) and _only_kinks(step):
+        return
+    report, graph = step.report, step.recorded.graph
+    report.verdict = "wrong"
+    faults = faults_of(graph, step.rng)
+    if faults:
+        _enter(step, faults)
+        return
+    if error is not None:
+        report.note(f"the backward pass raised {type(error).__name__}: {words_of(error)}")
+        return
+    if _unrecorded(step):
+        return
+    _not_added_up(step)
+
+
+def _enter(step: Step, faults: list[Fault]) -> None:
+    """The first wrong rule into the report, and the names of the others."""
+    report, graph = step.report, step.recorded.graph
+    report.faults = faults
+    report.blame = blame_for(faults[0], graph)
+    first = (faults[0].node.op_name, report.blame.input)
+    seen: list[str] = []
+    for fault in faults[1:]:
+        words = f"{fault.node.op_name}, which makes {fault.node.name}"
+        if (fault.node.op_name, "") != first and words not in seen:
+            seen.append(words)
+    report.others = seen
+
+
+def blame_for(fault: Fault, graph: Any) -> Blame:
+    """Everything that is known about a wrong rule."""
+    node = fault.node
+    blame = Blame(node.op_name, node.name, node.index)
+    if graph.nodes[node.inputs[0]].kind != "parameter" or len(graph) > len(node.inputs) + 1:
+        blame.file, blame.line = node.file, node.line  # of an op by itself the line says only who asked
+    own = node.op.names_of(len(node.inputs))[fault.slot]
+    source = graph.nodes[node.inputs[fault.slot]]
+    blame.input = own if not source.named or source.name == own else f"{own} (here {source.name})"
+    blame.entry, blame.found, blame.expected, blame.problem = fault.entry, fault.found, fault.expected, fault.problem
+    blame.formula = formula_of(node, graph, fault.slot)
+    try:
+        blame.mistake = likely_mistake(fault, graph)
+    except Exception:  # a name is a help, never a reason to fail
+        blame.mistake = None
+    return blame
+
+
+def formula_of(node: Any, graph: Any, slot: int) -> str:
+    """The formula that the rule should have followed, derived from the definition; "" without one."""
+    op = node.op
+    shapes = [graph.nodes[source].shape for source in node.inputs]
+    if not op.definition:
+        return ""
+    try:
+        from tinyattn.symbolic import op_formulas
+
+        _, derivatives = op_formulas(op, shapes, node.params)
+        if "=" in derivatives[slot]:
+            return str(derivatives[slot])
+    except Exception:  # not every definition can be derived from; the text is the next best
+        pass
+    try:
+        return f"the gradient of {op.definition_text(tuple(shapes), node.params)}"
+    except Exception:
+        return ""
+
+
+# -- only the exact check disagrees ---------------------------------------------------------------------------
+
+
+def _only_exactly(step: Step) -> None:
+    report, graph = step.report, step.recorded.graph
+    suspects = step.exact.wrong
+    faults = faults_of(graph, step.rng, suspects)
+    if faults:
+        report.verdict, report.exact = "wrong", "different"
+        _enter(step, faults)
+        return
+    again = exact_check(graph, seed=1, composed=step.fused) if step.fused else None
+    names = ", ".join(sorted({graph.nodes[at].op_name for at in suspects})) or "the graph"
+    if again:
+        report.exact = f"equal, {names} by the composed form"
+    else:
+        report.exact = f"right, but not decidable exactly ({names}): the rule is not written through the values of its forward, or rounds a constant"
+
+
+# -- kinks ------------------------------------------------------------------------------------------------------
+
+
+def _only_kinks(step: Step) -> bool:
+    """Whether every entry away from kinks is right, and every entry at one lies between both sides."""
+    report = step.report
+    noted: list[str] = []
+    for slot, slope in enumerate(step.slopes):
+        if not slope.kink:
+            if any(not row.passed and row.input == step.subject.inputs[slot].name and row.order == step.order for row in report.rows):
+                return False
+            continue
+        words = _entries(step, slot)
+        if words is None:
+            return False
+        noted += words
+    report.rows = [row for row in report.rows if row.passed or row.order != step.order]
+    report.remainder = float("nan")
+    step.bent = True
+    for words in noted[:3]:
+        report.note(words)
+    if len(noted) > 3:
+        report.note(f"and {len(noted) - 3} more such points")
+    return True
+
+
+def _entries(step: Step, slot: int) -> list[str] | None:
+    x = step.subject.inputs[slot]
+    scale = scale_of(step.wide[slot])
+    places = list(np.ndindex(*x.value.shape))
+    if len(places) > ENTRIES:
+        chosen = step.rng.choice(len(places), ENTRIES, replace=False)
+        places = [places[at] for at in sorted(chosen)]
+    words = []
+    for place in places:
+        unit = np.zeros(x.value.shape)
+        unit[place] = scale[place]
+        tangents = [unit if i == slot else None for i in range(len(step.directions))]
+        slope = slope_of(step.phi(tangents), step.noise)
+        found = float(step.gradients[slot][place] * scale[place])
+        allowed = slope.error + step.error_along(slot, unit)
+        if slope.kink:
+            if not _at_a_kink(slope, found, step.noise):
+                return None
+            words.append(_kink_words(step, slot, place, slope, scale[place]))
+        elif not abs(found - slope.value) <= allowed and np.isfinite(slope.error):
+            return None
+    return words
+
+
+def _at_a_kink(slope: Slope, found: float, noise: float) -> bool:
+    """Whether a slope is one of those that may be chosen where there is none."""
+    if slope.kink == "infinite":
+        return not np.isnan(found)
+    sides = [side for side in (slope.left, slope.right) if np.isfinite(side)]
+    if slope.kink == "edge":
+        return not np.isnan(found)
+    width = abs(slope.right - slope.left)
+    return min(sides) - 1e-4 * width <= found <= max(sides) + 1e-4 * width
+
+
+def _kink_words(step: Step, slot: int, place: tuple[int, ...], slope: Slope, scale: float) -> str:
+    x = step.subject.inputs[slot]
+    at = f"{x.name}{list(place)}" if place else x.name
+    node = _kink_node(step, slot, place, scale)
+    by = ""
+    if node is not None:
+        where = f" at {node.file.replace(chr(92), '/').rsplit('/', 1)[-1]}:{node.line}" if node.line else ""
+        decided = f" (decided: {node.op.kinks})" if node.op.kinks else ""
+        by = f" of {node.op_name}{where}{decided}"
+    if slope.kink == "infinite":
+        return f"infinite slope at {at} = {float(x.value[place]):g}{by}: no difference can be held against it"
+    if slope.kink == "edge":
+        return f"edge at {at} = {float(x.value[place]):g}{by}: there are values on one side only"
+    ones = [np.ones_like(c) for c in step.cotangents]
+    unit = np.zeros(x.value.shape)
+    unit[place] = scale
+    plain = slope_of(step.phi([unit if i == slot else None for i in range(len(step.directions))], ones), step.noise)
+    found = float(step.recorded.pull(ones)[slot][place])
+    left, right = plain.left / scale, plain.right / scale
+    return f"kink at {at} = {float(x.value[place]):g}{by}: slope {left:.4g} on the left, {right:.4g} on the right, the gradient says {found:.4g}. That is not a fault"
+
+
+def _kink_node(step: Step, slot: int, place: tuple[int, ...], scale: float) -> Any:
+    """The first operation whose own result has a kink there."""
+    graph, leaf = step.recorded.graph, step.recorded.leaves[slot]
+    if leaf < 0:
+        return None
+
+    def values(by: float) -> list[Any]:
+        def given(node: Any) -> Any:
+            value = node.value.astype(np.float64)
+            if node.index == leaf:
+                value[place] += by * scale
+            return value
+
+        with np.errstate(all="ignore"):
+            return Replay(graph, np.asarray, given).forward()
+
+    step_size = 2.0**-16
+    ahead, middle, behind = values(step_size), values(0.0), values(-step_size)
+    for node in graph.nodes:
+        if node.op is None:
+            continue
+        right, left = ahead[node.index] - middle[node.index], middle[node.index] - behind[node.index]
+        with np.errstate(all="ignore"):
+            size = np.maximum(np.abs(right), np.abs(left))
+            bent = np.abs(right - left) > 1e-2 * size + 1e-13
+            steep = size > 1e-1 * np.sqrt(step_size) * np.maximum(np.abs(middle[node.index]), 1e-3)
+            if np.any((bent | steep) & (size > 0)) or np.isnan(right).any() != np.isnan(left).any():
+                return node
+    return None
+
+
+# -- what was not recorded ------------------------------------------------------------------------------------
+
+
+def _unrecorded(step: Step) -> bool:
+    """The rules are right for what was recorded; then something that depends on the input was not recorded."""
+    report, graph = step.report, step.recorded.graph
+    changed = _changed_constants(step)
+    hidden = [
+        step.subject.inputs[slot].name
+        for slot, at in enumerate(step.recorded.leaves)
+        if at < 0 and any(not row.passed and row.input == step.subject.inputs[slot].name for row in report.rows)
+    ]
+    if not changed and not hidden:
+        return False
+    blame = Blame("", "")
+    if changed:
+        node = graph.nodes[changed[0]]
+        readers = graph.consumers(node.index)
+        if readers:
+            reader = graph.nodes[readers[0][0]]
+            blame.file, blame.line, blame.index = reader.file, reader.line, node.index
+            title = node.name if node.named else "a constant"
+            at = f" at {blame.place}" if blame.place else ""
+            blame.problem = (
+                f"{title} of shape {node.shape} changes with the input, but was not recorded: it goes into {reader.op_name} (which makes {reader.name}){at}"
+            )
+    else:
+        blame.problem = f"the result changes with {', '.join(hidden)}, but nothing of that was recorded"
+    blame.mistake = Mistake(
+        "detached branch",
+        "a part of the way from the input to the result is hidden from the engine: detach(), .data, float(), np.asarray or no_grad",
+    )
+    report.blame = blame
+    return True
+
+
+def _changed_constants(step: Step) -> list[int]:
+    """Leaves without gradient that have other numbers when the input is moved a little."""
+    graph = step.recorded.graph
+    moved = [(x + 1e-4 * d).astype(each.value.dtype) for x, d, each in zip(step.wide, step.directions, step.subject.inputs, strict=True)]
+    try:
+        other = step.subject.record(moved).graph
+    except Exception:
+        return []
+    if len(other) != len(graph) or any(a.op_name != b.op_name for a, b in zip(graph.nodes, other.nodes, strict=True)):
+        return []
+    leaves = [(a, b) for a, b in zip(graph.nodes, other.nodes, strict=True) if a.op is None and not a.requires_grad]
+    return [a.index for a, b in leaves if a.shape != b.shape or not np.array_equal(a.value, b.value, equal_nan=True)]
+
+
+def _not_added_up(step: Step) -> None:
+    """Every rule is right by itself: either contributions were not added up, or the forward is not what was recorded."""
+    report = step.report
+    off = [
+        x.name
+        for x, got, want, e in zip(step.subject.inputs, step.gradients, getattr(step, "bounded", step.gradients), step.errors, strict=True)
+        if not (np.abs(got - want) <= 16 * e + 1e-300).all()
+    ]
+    if off:
+        report.note(f"every rule is right by itself, but their contributions to {', '.join(off)} were not added up")
+    else:
+        report.note("every rule is right by itself: the function computes something else near the point than what was recorded at it")
+
+
+# -- values that are not numbers --------------------------------------------------------------------------------
+
+
+def not_finite(step: Step) -> None:
+    """The result itself is nan or infinite: say which operation made it first."""
+    report, graph = step.report, step.recorded.graph
+    if step.order > 1:
+        report.note(f"order {step.order} is not looked at: the gradient of order {step.order - 1} is not finite here")
+        report.order = step.order - 1
+        return
+    report.verdict = "undecided"
+    for node in graph.nodes:
+        bad = ~np.isfinite(node.value)
+        if node.op is not None and bad.any() and all(np.isfinite(graph.nodes[source].value).all() for source in node.inputs):
+            entry = [int(i) for i in np.argwhere(bad)[0]]
+            where = f" at {node.file.replace(chr(92), '/').rsplit('/', 1)[-1]}:{node.line}" if node.line else ""
+            report.note(f"the result is not finite: {node.op_name}{where}, which makes {node.name}, first made {node.value[tuple(entry)]} at entry {entry}")
+            return
+    report.note("the result is not finite, because what goes in is not")
