@@ -148,7 +148,7 @@ p, y = np.array([0.7, 0.2, 0.1]), np.array([0.0, 0.0, 1.0])
 print("gradient", gradient, "  p - y =", p - y)
 assert np.allclose(gradient, p - y, rtol=0, atol=1e-12)
 J = np.diag(p) - np.outer(p, p)
-assert np.allclose(J @ (-y / p), p - y, rtol=0, atol=1e-12)  # the two rules, one after the other
+assert np.allclose(J @ (-y / p), p - y, rtol=0, atol=1e-12)  # one rule after the other
 
 far = np.array([0.0, -1000.0])  # the right class has a share of 0 for the computer
 with np.errstate(all="ignore"):
@@ -172,7 +172,7 @@ grade("07.softmax", softmax)
 # **2** (10 minutes). Its backward rule, for rows.
 # %% exercise="07.softmax_vjp"
 def softmax_vjp(g, s):
-    """g arrives at the shares s (last axis): the gradient of the scores, without a table."""
+    """g arrives at the shares s (last axis): the gradient of the scores. No table."""
     ...
 
 grade("07.softmax_vjp", softmax_vjp)

@@ -153,9 +153,9 @@ class Runner:
             stream.finish()
 
     def picture_path(self, at: int) -> Path:
-        """What the picture of a cell is called: the lesson's number and the cell's own word."""
+        """What the picture of a cell is called, without ending: the lesson's number and the cell's word."""
         word = self.lesson.cells[at].tags.get("picture", f"cell{at + 1}")
-        return self.out / f"{self.lesson.number}_{re.sub(r'[^a-zA-Z0-9_-]+', '_', word)}.svg"
+        return self.out / f"{self.lesson.number}_{re.sub(r'[^a-zA-Z0-9_-]+', '_', word)}"
 
     def save_picture(self, picture: Any, at: int) -> Path:
         """Write the picture that a cell gave.
@@ -165,7 +165,7 @@ class Runner:
         TinyattnError
             Where nothing that draws is installed.
         """
-        path = self.picture_path(at)
+        path = self.picture_path(at).with_suffix(".html" if is_page(picture) else ".svg")
         try:
             picture.save(path)
         except TinyattnError:
@@ -196,7 +196,12 @@ class Runner:
 def is_picture(value: Any) -> bool:
     """Whether a cell gave something to look at; the type is asked: the value would draw itself."""
     kind = type(value)
-    return kind.__module__.startswith("viz.") and hasattr(kind, "save") and hasattr(kind, "alt_text")
+    return kind.__module__.startswith("viz.") and hasattr(kind, "save")
+
+
+def is_page(value: Any) -> bool:
+    """Whether a picture is a page to open in a browser, which a terminal does not show."""
+    return hasattr(type(value), "html")
 
 
 def compiled(source: str, path: str, line: int) -> tuple[CodeType, CodeType | None]:

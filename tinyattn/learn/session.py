@@ -20,7 +20,7 @@ from tinyattn.learn.exercises import find_exercise
 from tinyattn.learn.lesson import Cell, Lesson
 from tinyattn.learn.progress import Progress
 from tinyattn.learn.prose import coloured, rendered, wrap
-from tinyattn.learn.runner import CellFailed, Runner, is_picture
+from tinyattn.learn.runner import CellFailed, Runner, is_page, is_picture
 from tinyattn.learn.words import Sayings
 from tinyattn.terminal import ascii_form, display_width, say
 
@@ -250,13 +250,14 @@ class Session:
             self.screen.say(repr(value))
 
     def _picture(self, picture: Any, number: int) -> None:
-        self.screen.say(str(picture))
+        if not is_page(picture):
+            self.screen.say(str(picture))
         try:
             path = self.runner.save_picture(picture, number)
         except TinyattnError as error:
             self.screen.faint(self._say("no picture", why=str(error).split("\n")[0]))
         else:
-            self.screen.faint(self._say("picture", path=path))
+            self.screen.faint(self._say("page" if is_page(picture) else "picture", path=path))
 
     def _write_exercise(self, cell: Cell) -> None:
         name = cell.tags.get("exercise")

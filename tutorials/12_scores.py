@@ -1,0 +1,187 @@
+# %% [markdown] lang="en"
+# # 12 Scores: dot, additive, and why the square root
+#
+# **Needs** 07, 11 · **Minutes** 40
+#
+# **Question.** Every formula for attention has a √d in it: softmax(Q Kᵀ / √d_k). Where does it come from?
+# Why the root, and not d_k itself? And the notes ask: could one not *add* query and key instead of
+# multiplying them?
+# %% [markdown] lang="en"
+# ## How large is a dot product?
+#
+# Let query and key have d random entries, each of mean 0 and spread (standard deviation) 1, as they have
+# when training begins. q · k is a sum of d products. Some are positive, some negative.
+# %% [markdown] lang="en" role="predict"
+# **Predict.** From d = 4 to d = 64: does the spread of q · k grow 16 times, 4 times, or not at all?
+# %%
+import numpy as np
+
+import tinyattn as ta
+
+np.set_printoptions(precision=3, suppress=True)
+rng = np.random.default_rng(12)
+
+for d in (4, 64, 512):
+    q, k = rng.normal(size=(20_000, d)), rng.normal(size=(20_000, d))
+    spread = (q * k).sum(axis=1).std()
+    print(f"d = {d:3}   spread of q · k: {spread:6.2f}   √d = {np.sqrt(d):6.2f}")
+    assert abs(spread / np.sqrt(d) - 1) < 0.03
+# %% [markdown] lang="en"
+# Four times. Each product has variance 1; independent variances add up to d, and the spread is the root
+# of the variance. That is the √d: **the scores are measured in their own spread**.
+#
+# ## What happens without it
+#
+# Lesson 07: large scores make softmax sure, and a sure softmax lets no gradient through.
+# %% [markdown] lang="en" role="predict"
+# **Predict.** One query, 16 keys, all random, so none deserves preference. What is the largest weight for
+# d = 512?
+# %%
+def largest_and_slope(d, scale, tries=300):
+    largest, slope = 0.0, 0.0
+    for _ in range(tries):
+        scores = rng.normal(size=(16, d)) @ rng.normal(size=d) * scale(d)
+        s = ta.softmax(scores).data
+        largest += s.max() / tries
+        slope += np.abs(np.diag(s) - np.outer(s, s)).sum() / tries
+    return largest, slope
+
+plain = {d: largest_and_slope(d, lambda d: 1.0) for d in (4, 64, 512)}
+for d, (largest, slope) in plain.items():
+    print(f"d = {d:3}   largest weight {largest:.2f}   summed |Jacobian| {slope:.2f}")
+assert 0.4 < plain[4][0] < 0.6 and plain[64][0] > 0.75 and plain[512][0] > 0.9
+assert plain[4][1] > 2 * plain[64][1] > 4 * plain[512][1]  # the gradient fades
+# %% [markdown] lang="en"
+# 0.9: by mere chance one word takes everything, and training cannot change its mind.
+#
+# ## √d, or d?
+# %% [markdown] lang="en" role="predict"
+# **Predict.** If √d calms the scores, does dividing by d do it even better?
+# %%
+by_root = {d: largest_and_slope(d, lambda d: 1 / np.sqrt(d)) for d in (4, 64, 512)}
+by_d = {d: largest_and_slope(d, lambda d: 1 / d) for d in (4, 64, 512)}
+for d in (4, 64, 512):
+    print(f"d = {d:3}   largest weight: by √d {by_root[d][0]:.3f}   by d {by_d[d][0]:.3f}")
+print(f"all 16 alike would be {1 / 16:.4f}")
+
+root = [largest for largest, _ in by_root.values()]
+assert max(root) - min(root) < 0.06 and 0.2 < min(root)  # the same at every width
+assert by_d[512][0] < 0.08  # nearly 1/16: nobody is looked at
+assert by_root[512][1] > 5 * plain[512][1]  # and the gradient flows again
+# %% [markdown] lang="en"
+# Too calm is as bad: with d the weights become all alike as d grows. Only with √d does the width not
+# matter.
+#
+# Two cautions. It holds *at the start*; training may make scores as large as it likes. And √d_k is not
+# "the size of the key tensor": d_k is the number of entries of *one* query or key.
+# %%
+Q = ta.tensor(rng.normal(size=(5, 64)))
+K = ta.tensor(rng.normal(size=(7, 64)))
+V = ta.tensor(rng.normal(size=(7, 3)))
+scores = Q @ K.mT / ta.sqrt(ta.size_of(K, -1))  # 8 = √64, not √(7 · 64)
+B = ta.softmax(scores) @ V
+assert np.allclose(scores.data, Q.data @ K.data.T / 8, rtol=0, atol=1e-12)
+ready = ta.scaled_dot_product_attention(Q, K, V)
+assert np.allclose(B.data, ready.data, rtol=0, atol=1e-12)
+print("scores:", scores.shape, "spread", scores.data.std())
+# %% [markdown] lang="en"
+# ## "Could one not add?"
+#
+# Try the simplest: put q and k together by adding, and weigh the sum with a learned vector w: score = w
+# · (q + k).
+# %% [markdown] lang="en" role="predict"
+# **Predict.** Two quite different queries, the same keys. How do their weights differ?
+# %%
+w = rng.normal(size=64)
+
+def plainly_added(q):
+    return ta.softmax(ta.tensor((q + K.data) @ w)).data
+
+one, other = plainly_added(Q.data[0]), plainly_added(Q.data[1])
+print("query 1:", one, "\nquery 2:", other)
+assert np.allclose(one, other, rtol=0, atol=1e-12)
+# %% [markdown] lang="en"
+# Not at all! w · q is the same for every key, and softmax does not see what all scores share (lesson
+# 07). The query is ignored. Query and key must meet *before* the sum, in something that is not a
+# straight line.
+#
+# **Additive attention** does it with tanh: score = w · tanh(W_q q + W_k k). It was there before the dot
+# product (Bahdanau 2014). "Additive" names this form; it has nothing to do with adding a bias.
+# %%
+d_q, d_k, hidden = 6, 4, 5  # query and key may have different widths
+W_q, W_k = rng.normal(size=(d_q, hidden)), rng.normal(size=(d_k, hidden))
+w, q, K = rng.normal(size=hidden), rng.normal(size=(3, d_q)), rng.normal(size=(7, d_k))
+
+def additive(q, K, W_q, W_k, w):
+    mixed = ta.tanh((q @ W_q)[:, None, :] + (K @ W_k)[None, :, :])  # (3, 7, hidden)
+    return mixed @ w
+
+scores = additive(*map(ta.tensor, (q, K, W_q, W_k, w)))
+by_loops = [[w @ np.tanh(q_i @ W_q + k_j @ W_k) for k_j in K] for q_i in q]
+assert scores.shape == (3, 7) and np.allclose(scores.data, by_loops, rtol=0, atol=1e-12)
+weights = ta.softmax(scores).data
+print(weights)
+assert np.abs(weights[0] - weights[1]).max() > 0.05  # now the query counts
+# %% [markdown] lang="en"
+# Both kinds of score can be trained; check their gradients as in lesson 01:
+# %%
+def relative_error(f, x):
+    exact, numeric = ta.grad(lambda x: ta.sum(ta.sin(f(x))))(x).data, np.zeros(x.shape)
+    for i in np.ndindex(x.shape):
+        step = np.zeros(x.shape)
+        step[i] = 1e-5
+        up, down = (np.sin(f(ta.tensor(x + s)).data).sum() for s in (step, -step))
+        numeric[i] = (up - down) / 2e-5
+    return np.linalg.norm(exact - numeric) / np.linalg.norm(exact)
+
+for_dot = relative_error(lambda q: q @ K[:, :4].T / 2, rng.normal(size=(3, 4)))
+for_additive = relative_error(lambda q: additive(q, K, W_q, W_k, w), q)
+print(f"dot {for_dot:.1e}   additive {for_additive:.1e}")
+assert max(for_dot, for_additive) < 1e-8
+# %% [markdown] lang="en"
+# ## Which one, then?
+#
+# | | dot | additive |
+# |---|---|---|
+# | numbers to learn | none | hidden · (d_q + d_k + 1) |
+# | widths | equal | any |
+# | work for n queries, m keys | one matrix product | n · m · hidden tanh, all kept in memory |
+# | size | grows as √d, so scale | never above Σ abs(w) |
+#
+# For small widths both were found to do about equally well, and unscaled dot to fall behind for large
+# ones (Vaswani 2017); that is what √d mends. Dot has won because matrix products are what machines do
+# best.
+# %%
+n, m = 1000, 1000
+print("numbers kept: dot", n * m, "  additive", n * m * hidden)
+loud = additive(*map(ta.tensor, (1000 * q, K, W_q, W_k, w))).data
+assert np.abs(loud).max() <= np.abs(w).sum() + 1e-9  # tanh is bounded
+assert hidden * (d_q + d_k + 1) == W_q.size + W_k.size + w.size == 55
+# %% [markdown] lang="en"
+# ## Exercises
+#
+# **1** (5 minutes). Scaled scores for all queries.
+# %% exercise="12.scaled_scores"
+from tinyattn.learn import grade, hint, reveal
+
+
+def scaled_scores(Q, K):
+    """Q (n, d_k) and K (m, d_k): the scores (n, m), divided by the root of d_k."""
+    ...
+
+grade("12.scaled_scores", scaled_scores)
+# %% [markdown] lang="en"
+# **2** (15 minutes). Additive scores.
+# %% exercise="12.additive"
+def additive(Q, K, W_q, W_k, w):
+    """Q (n, d_q), K (m, d_k), W_q (d_q, h), W_k (d_k, h), w (h,): the scores (n, m)."""
+    ...
+
+grade("12.additive", additive)
+# %% [markdown] lang="en"
+# ## Summary
+#
+# - The spread of q · k is √d_k at the start: divide by it, and softmax behaves the same at every width.
+# - Without it one key wins by chance and the gradient fades; divided by d_k, all keys look alike.
+# - Adding needs a bend: w · (q + k) ignores the query; w · tanh(W_q q + W_k k) does not, at a price in
+#   work and memory.
