@@ -29,34 +29,53 @@ class Step:
     phase : {"forward", "backward"}
     rule : str
         Which rule gave the line: the operation, or "swap", "elementwise", "fan-out: add the contributions", ...
-    shape : str
-        The shape in symbols, `n × d`.
     node : int
         The node of the graph that the line belongs to.
     absorbed : tuple of int
         Unnamed nodes that were written into this line.
-    index, matrix : tuple
-        The layouts; `matrix` is None where the line is no matrix expression, and `why` says why.
+    why : str
+        Why there is no matrix form, once `matrix` was asked for and is None.
     """
 
-    __slots__ = ("absorbed", "index", "line", "matrix", "name", "node", "phase", "rule", "shape", "why")
+    __slots__ = ("_index", "_letters", "_matrix", "absorbed", "line", "name", "node", "phase", "rule", "why")
 
     def __init__(self, line: Line, letters: Letters) -> None:
         self.line, self.phase, self.rule, self.node = line, line.phase, line.rule, line.node
         self.absorbed = line.absorbed
         self.name = text(quantity_name(line.quantity))
-        self.shape = " × ".join(_axis(axis, letters) for axis in line.quantity.axes) or "one number"
-        self.index: Layout = index_line(line.quantity, line.out, line.expr, letters.line())
         self.why = ""
-        self.matrix: Layout | None = None
-        try:
-            self.matrix = matrix_line(line.quantity, line.out, line.expr, letters.line())
-        except NoMatrixForm as reason:
-            self.why = str(reason)
+        self._letters = letters
+        self._index: Layout | None = None
+        self._matrix: Layout | None = None
+
+    @property
+    def shape(self) -> str:
+        """The shape in symbols, `n × d`."""
+        return " × ".join(_axis(axis, self._letters) for axis in self.line.quantity.axes) or "one number"
+
+    @property
+    def index(self) -> Layout:
+        """The layout in index notation."""
+        if self._index is None:
+            line = self.line
+            self._index = index_line(line.quantity, line.out, line.expr, self._letters.line())
+        return self._index
+
+    @property
+    def matrix(self) -> Layout | None:
+        """The layout in matrix notation; None where there is none, and then `why` says why."""
+        if self._matrix is None and not self.why:
+            line = self.line
+            try:
+                self._matrix = matrix_line(line.quantity, line.out, line.expr, self._letters.line())
+            except NoMatrixForm as reason:
+                self.why = str(reason)
+        return self._matrix
 
     def layout(self, notation: str) -> Layout:
         """Give the layout in a notation; index notation where there is no matrix form."""
-        return self.matrix if notation == "matrix" and self.matrix is not None else self.index
+        matrix = self.matrix if notation == "matrix" else None
+        return self.index if matrix is None else matrix
 
     def __str__(self) -> str:
         return text(self.layout("matrix"))

@@ -38,12 +38,13 @@ ZERO = Number(Fraction(0))
 
 @dataclass(frozen=True)
 class Fitted:
-    """A definition without `...`, and how long each of its letters is."""
+    """A definition without `...`, how long each of its letters is, and every (operand, axis, position) in it."""
 
     output: Element
     value: Expression
     sizes: dict[str, int]
     output_shape: Shape
+    places: tuple[tuple[str, int, Position], ...]
 
     @property
     def output_letters(self) -> tuple[str, ...]:
@@ -82,7 +83,9 @@ def _fit(text: str, shapes: tuple[tuple[str, Shape], ...], output_shape: Shape |
     shape = tuple(prod([sizes[letter] for letter in letters_of(part)]) for part in output.indices)
     if output_shape is not None and shape != output_shape:
         raise ShapeError(f"{text!r} gives shape {shape} for {known}, but the result has shape {output_shape}.")
-    return Fitted(output, value, sizes, shape)
+    elements = [part for part in walk(value) if isinstance(part, Element)]
+    places = tuple((part.name, axis, position) for part in elements for axis, position in enumerate(part.indices))
+    return Fitted(output, value, sizes, shape, places)
 
 
 class _LeadingAxes:

@@ -29,7 +29,6 @@ from tinyattn.symbolic.definition import (
     Scalar,
     Size,
     names_in,
-    walk,
 )
 from tinyattn.symbolic.fitting import Fitted, fit
 from tinyattn.symbolic.lengths import Lengths
@@ -87,7 +86,7 @@ class Axes:
         letters = {
             part.name: axis for part, axis in zip(fitted.output.indices, out, strict=True) if isinstance(part, Letter)
         }
-        places = list(_places(fitted.value, operands))
+        places = [(position, operands[name][axis]) for name, axis, position in fitted.places]
         lengths = self.lengths
         for position, axis in places:
             if isinstance(position, Letter):
@@ -110,12 +109,6 @@ class Axes:
             elif isinstance(position, Number) and lengths.length[axis] == 1:
                 lengths.bind(axis, ())
         return letters
-
-
-def _places(value: Expression, operands: dict[str, tuple[int, ...]]) -> Iterable[tuple[Position, int]]:
-    for part in walk(value):
-        if isinstance(part, Element):
-            yield from zip(part.indices, operands[part.name], strict=True)
 
 
 class Definitions:
