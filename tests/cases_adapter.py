@@ -118,16 +118,50 @@ def attention(q, k, v, keep=None, bias=None, causal=False, scale=None):
 
 def attention_weights(q, k, keep=None, bias=None, causal=False, scale=None):
     values = _np.zeros((*k.shape[:-1], 1))
-    return _ta.nn.attention(
-        q, k, values, keep=keep, bias=bias, causal=causal, scale=scale, return_steps=True
-    ).weights
+    return _ta.nn.attention(q, k, values, keep=keep, bias=bias, causal=causal, scale=scale, return_steps=True).weights
 
 
 def additive_scores(q, k, wq, wk, v):
     return _ta.nn.scores.additive(q, k, wq, wk, v)
 
 
+def split_heads(x, heads):
+    return _ta.nn.split_heads(x, heads)
+
+
+def merge_heads(x):
+    return _ta.nn.merge_heads(x)
+
+
+def multi_head_attention(x, wq, wk, wv, wo, heads, keep=None, causal=False):
+    layer = _ta.nn.MultiHeadAttention(x.shape[-1], heads, rng=0)
+    layer.W_q, layer.W_k, layer.W_v, layer.W_o = wq, wk, wv, wo
+    return layer(x, keep=keep, causal=causal)
+
+
 # -- checking ---------------------------------------------------------------------------------------------
+
+
+def numeric_gradient(f, t, h):
+    """Central differences with one step, from values alone."""
+    slopes = _np.zeros(t.shape)
+    for place in _np.ndindex(t.shape):
+        moved = []
+        for by in (h, -h):
+            x = t.numpy()
+            x[place] += by
+            moved.append(float(f(_ta.tensor(x))))
+        slopes[place] = (moved[0] - moved[1]) / (2 * h)
+    return slopes
+
+
+if _importlib_util.find_spec("tinyattn.check.gradients") is not None:
+
+    def gradcheck(f, tensors):
+        from tinyattn.check import check_gradients
+
+        return bool(check_gradients(f, *tensors))
+
 
 if _importlib_util.find_spec("tinyattn.symbolic") is not None:
 
