@@ -60,7 +60,7 @@ assert largest < 1e-12
 #
 # The cure is simple: give each place a vector of its own, and **add** it to the word's vector before
 # attention. The oldest recipe uses waves: slow ones tell the region, fast ones the exact place.
-# %% picture="codes"
+# %% picture="with_codes"
 import viz
 
 
@@ -151,8 +151,8 @@ assert np.abs(B[0] - B[2]).max() < 1e-14  # a mean of equal values, however many
 # %%
 def train(codes, steps=200):
     rng = np.random.default_rng(0)
-    first = [*(rng.normal(size=(d, d)) / np.sqrt(d) for _ in range(3)), rng.normal(size=d) / 2]
-    *W, w = (ta.tensor(numbers, requires_grad=True) for numbers in first)
+    drawn = (rng.normal(size=size) / 2 for size in ((d, d), (d, d), (d, d), d))
+    *W, w = (ta.tensor(numbers, requires_grad=True) for numbers in drawn)
     for _ in range(steps):
         Q, K, V = (ta.tensor(sentence + codes) @ one for one in W)
         tags = ta.softmax(Q @ K.mT / np.sqrt(d)) @ V @ w
