@@ -6,7 +6,7 @@ import sys
 
 import numpy as np
 import pytest
-from symbolic.models import MODELS, attention, cross_entropy, embedding, layer_norm_fused, multi_head, run_program
+from symbolic.models import MODELS, affine_relu_mse, attention, cross_entropy, embedding, layer_norm_fused, multi_head, run_program
 
 import tinyattn as ta
 from tinyattn.errors import ArgumentError, GraphError
@@ -97,6 +97,18 @@ def test_repeated_parts_get_a_name():
     lines = ta.derive(loss, wrt=leaves).text("index").splitlines()
     assert lines[0].startswith("U_ia = X_ia − 1/d Σ") and lines[1].startswith("v_i = 1/d Σ")
     assert lines[2] == "Y_ia = U_ia g_a / √(v_i) + b_a"
+
+
+def test_a_length_is_written_out_and_has_no_gradient():
+    """The mean divides by a length that was read off the tensor; nothing comes back through it."""
+    L, leaves = affine_relu_mse()
+    text = ta.derive(L, wrt=leaves, dims={"X": "n d", "W": "d k"}).text("matrix")
+    assert "L = 1/(nk) · total" in text and "count" not in text
+
+
+def test_a_line_without_matrix_form_says_so():
+    L, leaves = cross_entropy()
+    assert "by index: a condition on indices" in str(ta.derive(L, wrt=leaves))
 
 
 def test_latex_and_mathml_and_html_hold_every_line():

@@ -72,6 +72,20 @@ def test_derivative_of_each_function_is_proved_by_sympy(name):
     assert sympy.simplify((claimed - true).rewrite(sympy.exp)) == 0
 
 
+def test_derivatives_of_a_power_are_proved_by_sympy():
+    """Base and exponent stand in `x` and `x^2`; the derivative by each is taken with the other fixed."""
+    heads = Heads()
+    i = Index(0)
+    x, a, b = sympy.Symbol("x", positive=True), sympy.Symbol("a", positive=True), sympy.Symbol("b", positive=True)
+    entry = (Term(factors=((heads.of(Quantity("x", "value", 0, ((0,),))), (i,), 1),)),)
+    square = (Term(factors=((entry[0].factors[0][0], (i,), 2),)),)
+    head, at, _ = heads.make("fn", "power", (entry, square))
+    true = {0: (a**b).diff(a), 1: (a**b).diff(b)}
+    for which, slope in slopes(heads, head, at):
+        at_point = true[which].subs({a: x, b: x**2})
+        assert sympy.simplify(_as_sympy(slope, x) - at_point) == 0
+
+
 def test_a_wrong_derivative_is_not_proved():
     x = sympy.Symbol("x", positive=True)
     assert sympy.simplify((_as_sympy(_slope("exp"), x) - sympy.log(x)).rewrite(sympy.exp)) != 0
@@ -99,6 +113,9 @@ def _as_sympy(expr, x):
         product = sympy.Rational(str(term.coef))
         for head, _, power in term.factors:
             inner = [_as_sympy(each, x) for each in head.inners]
+            if head.kind == "fn" and head.data == "power":
+                product *= (inner[0] ** inner[1]) ** sympy.Rational(str(power))
+                continue
             base = {"ref": lambda: x, "scalar": lambda: sympy.pi, "sum": lambda inner=inner: inner[0],
                     "fn": lambda head=head, inner=inner: _functions(inner[0])[head.data]}[head.kind]()  # fmt: skip
             product *= base ** sympy.Rational(str(power))

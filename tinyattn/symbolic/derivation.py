@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tinyattn.symbolic.auxiliary import Renaming, named, repeated
@@ -64,7 +64,7 @@ class Lines:
         self.output = graph.outputs[0]
         wanted = _ancestors(graph, self.output)
         self.axes = Axes(graph, wanted)
-        self.reached = _reached(graph, wanted, self.wrt)
+        self.reached = set(self.wrt)  # and what depends on them
         names = _display_names(graph, wanted)
         self.quantities = {index: self._quantity(index, names[index]) for index in wanted}
         self.definitions = Definitions(self.axes, self.quantities, self.heads)
@@ -94,9 +94,13 @@ class Lines:
             if node.op is None:
                 continue
             out, expr = self.definitions.of(index)
+            if any(head.varies for term in expr for head, _, _ in term.factors):
+                self.reached.add(index)
+                self.quantities[index].kind = "value"
             swallowed = [each for each in node.inputs if each in self.definitions.inlined]
             absorbed = [deep for each in swallowed for deep in (*self.absorbed_by.get(each, ()), each)]
-            if index != self.output and index not in self.wrt and not node.named and _small(expr, uses.get(index, 0)):
+            small = _is_length(expr) or (not node.named and _small(expr, uses.get(index, 0)))
+            if small and index != self.output and index not in self.wrt:
                 self.definitions.inlined[index] = (out, expr)
                 self.absorbed_by[index] = absorbed
                 continue
@@ -228,14 +232,6 @@ def _ancestors(graph: Any, output: int) -> list[int]:
     return sorted(found)
 
 
-def _reached(graph: Any, wanted: Iterable[int], wrt: Sequence[int]) -> set[int]:
-    reached = set(wrt)
-    for index in wanted:
-        if any(source in reached for source in graph.nodes[index].inputs):
-            reached.add(index)
-    return reached
-
-
 def _display_names(graph: Any, wanted: Sequence[int]) -> dict[int, str]:
     """Give every node a name for print: the learner's own, else T1, T2, ... (A1, ... for leaves)."""
     taken = {graph.nodes[index].name for index in wanted if graph.nodes[index].named}
@@ -253,6 +249,11 @@ def _display_names(graph: Any, wanted: Sequence[int]) -> dict[int, str]:
                 break
         names[index] = f"{stem}{counts[stem]}"
     return names
+
+
+def _is_length(expr: Expr) -> bool:
+    """Say whether a node is nothing but a number made of lengths; it is written out wherever it is used."""
+    return len(expr) == 1 and not expr[0].factors and not expr[0].dummies
 
 
 def _small(expr: Expr, uses: int) -> bool:

@@ -154,6 +154,7 @@ class Derivation:
         rows = []
         for step in self.steps:
             where = f"node {step.node}" + (f" with {', '.join(map(str, step.absorbed))}" if step.absorbed else "")
+            where += f"; by index: {step.why}" if step.matrix is None else ""
             shape = step.shape if write is text else step.shape.replace("×", "x").replace("·", "*")
             rows.append((write(step.layout("matrix")), shape, step.rule, where))
         widths = [max((_width(each[column]) for each in rows), default=0) for column in range(3)]
