@@ -10,13 +10,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from viz.comparing import diff
     from viz.drawing import Drawing
     from viz.graphs import draw
     from viz.heatmap import attention
+    from viz.module_tree import modules
     from viz.page import Page
     from viz.stepping import step
 
-__all__ = ["Drawing", "Page", "attention", "draw", "step"]
+__all__ = ["Drawing", "Page", "attention", "diff", "draw", "modules", "step"]
 
 __tinyattn_viz__ = True
 """The mark by which tinyattn tells this package from another module that happens to be called viz."""
@@ -26,7 +28,9 @@ _HOME = {
     "Drawing": "viz.drawing",
     "Page": "viz.page",
     "attention": "viz.heatmap",
+    "diff": "viz.comparing",
     "draw": "viz.graphs",
+    "modules": "viz.module_tree",
     "step": "viz.stepping",
 }
 

@@ -33,6 +33,7 @@ LIGHT = {
     "strange": "#f0e442",
     "strange text": "#000001",
     "table line": "#c4c4c8",
+    "back": "#b04e00",
 }
 
 DARK = {
@@ -55,6 +56,7 @@ DARK = {
     "strange": "#e8dc3a",
     "strange text": "#010100",
     "table line": "#54545b",
+    "back": "#f59342",
 }
 
 _ENDS = {  # nothing, full below zero, full above zero, full share

@@ -17,6 +17,7 @@ from viz.view import View, slot_names
 
 if TYPE_CHECKING:
     from tinyattn.graph import Node
+    from viz.formulas import RuleBook
 
 FORMAT = 1
 """Raised when a reader of the old form would misread the new one."""
@@ -34,14 +35,14 @@ def written(data: dict[str, Any]) -> str:
     return text.encode("utf-8", "replace").decode("utf-8")  # half a surrogate pair is no character
 
 
-def graph_data(view: View, title: str) -> dict[str, Any]:
+def graph_data(view: View, title: str, book: RuleBook | None = None) -> dict[str, Any]:
     """Nodes, edges by slot, and how the picture folds them."""
     graph = view.graph
     return {
         "format": FORMAT,
         "kind": "graph",
         "title": title,
-        "nodes": [_node(node) for node in graph.nodes],
+        "nodes": [_node(node) | _formulas(node.index, book) for node in graph.nodes],
         "outputs": list(graph.outputs),
         "boxes": [
             {"id": b.key, "kind": b.kind, "title": b.title, "nodes": list(b.members), "scope": list(b.scope)}
@@ -53,6 +54,14 @@ def graph_data(view: View, title: str) -> dict[str, Any]:
         ],
         "folded": list(view.folded),
     }
+
+
+def _formulas(index: int, book: RuleBook | None) -> dict[str, Any]:
+    rules = book.of(index) if book is not None else None
+    if rules is None:
+        return {}
+    by_slot = {str(slot): rule.index for slot, rule in rules.backward.items()}
+    return {"definition": rules.definition, "formula": rules.forward.index, "rules": by_slot}
 
 
 def array_data(array: values.Array) -> dict[str, Any]:

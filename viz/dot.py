@@ -8,11 +8,12 @@ input round corners, a constant a dashed line, an output a thick one, a fold a n
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from viz import colours, labels, render, tables, text, values
+from viz import backward, colours, labels, render, tables, text, values
+from viz.formulas import RuleBook
 from viz.view import Arrow, Box, Scope, View
 from viz.words import Words
 
@@ -36,6 +37,11 @@ class Style:
     legend: bool
     title: str
     words: Words
+    flow: backward.Direction = "forward"
+    passed: backward.Passed = field(default_factory=backward.Passed)
+    book: RuleBook | None = None
+    notes: Mapping[str, str] = field(default_factory=dict)
+    part: str = ""  # before the numbers of clusters, where several views stand in one picture
     roles: dict[str, str] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -54,7 +60,36 @@ def source(view: View, style: Style) -> str:
         whole.attr(peripheries="0", margin="10", labelloc="t", labeljust="l", **heading)
         _boxes(whole, view, style)
     for arrow in view.arrows:
-        _arrow(graph, arrow, style)
+        if style.flow != "backward":
+            _arrow(graph, arrow, style)
+        if style.flow != "forward":
+            _back(graph, arrow, style)
+    if style.flow == "backward":
+        for key in style.passed.sums:
+            graph.edge(key, backward.sum_key(key), **_BACK, color=style.roles["back"])
+    return str(graph.source)
+
+
+def side_by_side(views: Sequence[View], titles: Sequence[str], style: Style, notes: Mapping[str, str]) -> str:
+    """The DOT text of several views in frames of their own; boxes with a note carry it and a thick line.
+
+    Parameters
+    ----------
+    views : sequence of View
+        Their boxes must have different keys.
+    titles : sequence of str
+    style : Style
+    notes : mapping of box key to str
+    """
+    graph = new_graph(style.theme, rankdir=style.direction, ranksep="0.35", nodesep="0.25")
+    heading = labels.text(style.title, NAME_SIZE + 2, colour=style.roles["text"], bold=True)
+    graph.attr("graph", label=labels.label(heading), labelloc="t", labeljust="l")
+    for number, (view, title) in enumerate(zip(views, titles)):
+        with graph.subgraph(name=f"cluster_side{number}") as side:
+            side.attr(**_cluster(title, style))
+            _boxes(side, view, replace(style, notes=notes, part=f"side{number}_"))
+        for arrow in view.arrows:
+            _arrow(graph, arrow, style)
     return str(graph.source)
 
 
@@ -86,9 +121,11 @@ def _boxes(graph: Any, view: View, style: Style) -> None:
     def fill(part: Any, scope: Scope) -> None:  # as deep as scopes are nested, not as the graph
         for box in members[scope]:
             part.node(box.key, **_box(view, box, style))
+            if style.flow == "backward" and box.key in style.passed.sums:
+                part.node(backward.sum_key(box.key), **_sum(style))
         for inner in members:
             if len(inner) == len(scope) + 1 and inner[: len(scope)] == scope:
-                with part.subgraph(name=f"cluster_{numbers[inner]}") as cluster:
+                with part.subgraph(name=f"cluster_{style.part}{numbers[inner]}") as cluster:
                     cluster.attr(**_cluster(inner[-1], style))
                     fill(cluster, inner)
 
@@ -124,6 +161,9 @@ def _box(view: View, box: Box, style: Style) -> dict[str, str]:
     if box.output:
         look["penwidth"] = "3"
     rows = _fold_rows(view, box, style) if box.kind == "fold" else _node_rows(view, box, style)
+    if box.key in style.notes:
+        look |= {"penwidth": "3", "color": style.roles["back"]}
+        rows.append(labels.text(f"≠ {style.notes[box.key]}", TEXT_SIZE, colour=style.roles["back"], bold=True))
     return look | {"label": labels.label(labels.table([[labels.tag("TD", row)] for row in rows]))}
 
 
@@ -138,7 +178,20 @@ def _node_rows(view: View, box: Box, style: Style) -> list[str]:
         rows += _array_rows(node.value, tables.scale_of(node.op_name, node.value), "value", style)
     if "grad" in style.show:
         rows += _gradient_rows(node, style)
-    return rows
+    if style.flow == "both" and box.key in style.passed.sums:
+        rows.append(_muted(style.words("added up", count=style.passed.sums[box.key]), style))
+    return rows + _formula_rows(node, style)
+
+
+def _formula_rows(node: Node, style: Style) -> list[str]:
+    """The formula of a node and the rule of each operand, as far as they are wanted."""
+    rules = style.book.of(node.index) if style.book is not None else None
+    lines: list[str] = []
+    if rules is not None and "formula" in style.show:
+        lines.append(rules.forward.text or rules.definition)
+    if rules is not None and "rule" in style.show:
+        lines += [rule.text for rule in rules.backward.values()]
+    return [labels.text(line, TEXT_SIZE, colour=style.roles["text"], italic=True) for line in dict.fromkeys(lines)]
 
 
 def _constant_rows(box: Box, node: Node, style: Style) -> Iterable[str]:
@@ -226,6 +279,46 @@ def _arrow(graph: Any, arrow: Arrow, style: Style) -> None:
     graph.edge(arrow.source, arrow.target, **looks)
 
 
+_BACK = {"dir": "back", "style": "dashed", "penwidth": "1.4"}
+
+
+def _back(graph: Any, arrow: Arrow, style: Style) -> None:
+    """The way back along an arrow, with the cotangent on it; where none goes, a faint line."""
+    if not backward.goes_back(arrow, style.passed, style.flow):
+        if style.flow == "backward":
+            graph.edge(arrow.source, arrow.target, id=arrow.key, style="dotted", arrowhead="none")
+        return
+    start, looks = arrow.source, {**_BACK, "id": arrow.key, "color": style.roles["back"]}
+    if style.flow == "both":
+        looks |= {"id": f"b{arrow.key}", "constraint": "false"}
+    elif start in style.passed.sums:
+        start = backward.sum_key(start)
+    contribution = style.passed.along[arrow.key]
+    if contribution is None:
+        looks["label"] = labels.label(labels.table([[labels.tag("TD", _muted(f"×{arrow.count}", style))]]))
+    elif style.flow == "backward":
+        looks["label"] = labels.label(labels.table([[labels.tag("TD", x)] for x in _cotangent(contribution, style)]))
+    graph.edge(start, arrow.target, **looks)
+
+
+def _cotangent(array: values.Array, style: Style) -> list[str]:
+    """What is passed back: its shape, and its entries when they are few."""
+    if array.ndim == 0 or array.size == 0:
+        return _array_rows(array, "signed", "cotangent", style)
+    said = [_muted(str(tuple(array.shape)), style)]
+    if values.is_small(array.shape) and "grad" in style.show:
+        said.append(tables.entry_table(array, "signed", style.theme, DIGIT_SIZE - 1))
+    return said
+
+
+def _sum(style: Style) -> dict[str, str]:
+    plus = labels.text("+", NAME_SIZE, colour=style.roles["text"], bold=True)
+    return {
+        "label": labels.label(plus), "shape": "circle", "margin": "0", "width": "0.3", "fixedsize": "true",
+        "color": style.roles["back"],
+    }  # fmt: skip
+
+
 # Above and below the picture ------------------------------------------------------------------------------
 
 
@@ -246,8 +339,10 @@ def _legend(view: View, style: Style) -> str:
     row = [_sample(kind, style) for kind in _SHAPES if kind in present]
     if any(box.output for box in view.boxes):
         row.append(_framed(style.words("output"), "op", style, border=3))
+    words = style.words
+    if style.flow != "forward":
+        row.append(_muted(f"- - ◁  {words('passed back')}", style))
     if style.show & {"value", "grad"}:
-        words = style.words
         row.append(_ramp("signed", ((-8, words("below")), (0, "0"), (8, words("above"))), style))
     if "value" in style.show and any(_shows_shares(view, box) for box in view.boxes):
         row.append(_ramp("share", ((0, "0"), (4, ""), (8, "1")), style))

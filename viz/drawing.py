@@ -6,6 +6,7 @@ first asked for.  A file is written only when told to, and then whole or not at 
 
 from __future__ import annotations
 
+import html
 import os
 import sys
 from collections.abc import Callable, Mapping
@@ -14,12 +15,12 @@ from typing import Any, Literal
 
 from tinyattn.errors import ArgumentError, TinyattnError, message
 from tinyattn.files import write_whole
-from viz import data, render, svg
+from viz import data, page, render, svg
 
 AnyTheme = Literal["auto", "light", "dark"]
 
 _LONGEST_PRINT = 200
-_TEXT_SUFFIXES = (".dot", ".gv", ".txt", ".json")
+_TEXT_SUFFIXES = (".dot", ".gv", ".txt", ".json", ".html")
 
 
 @dataclass(frozen=True)
@@ -39,8 +40,8 @@ class Drawing:
     In a notebook it shows itself.  ``save`` writes it, in the format that the file's name ends in.
     """
 
-    def __init__(self, title: str, theme: AnyTheme, parts: Parts) -> None:
-        self.title = title
+    def __init__(self, title: str, theme: AnyTheme, parts: Parts, lang: str = "en") -> None:
+        self.title, self.lang = title, lang
         self.theme = theme
         self._parts = parts
         self._made: dict[str, str] = {}
@@ -69,6 +70,19 @@ class Drawing:
     def svg(self) -> str:
         """The picture for a page; it follows the reader's light or dark setting unless a theme was given."""
         return self._once("svg", lambda: self.render("svg").decode("utf-8"))
+
+    @property
+    def html(self) -> str:
+        """The picture and its text as a page that needs nothing beside itself."""
+        return self._once("html", self._page)
+
+    def _page(self) -> str:
+        listing = html.escape(str(self))
+        details = f"<details><summary>.text</summary>\n<pre>{listing}</pre></details>"
+        body = f"<main>\n{self.svg}\n{details}\n</main>\n"
+        styles = page.asset("picture.css")
+        theme = None if self.theme == "auto" else self.theme
+        return page.document(title=self.title, lang=self.lang, styles=styles, body=body, theme=theme)
 
     def render(self, form: str, *, renderer: str | None = None, seconds: float = render.SECONDS) -> bytes:
         """The picture as bytes.
@@ -100,7 +114,7 @@ class Drawing:
         Parameters
         ----------
         path : str or path
-            Ends in .svg, .png, .pdf, .eps, .dot, .gv, .txt or .json.  A missing folder is made.
+            Ends in .svg, .png, .pdf, .eps, .html, .dot, .gv, .txt or .json.  A missing folder is made.
         renderer : str, optional
             The Graphviz program, by path or name; otherwise the one that is found.
 
@@ -145,6 +159,8 @@ class Drawing:
             return self.text
         if suffix == ".json":
             return self.json
+        if suffix == ".html":
+            return self.html
         if suffix == ".svg" and renderer is None:
             return self.svg
         return self.render(suffix[1:], renderer=renderer)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from tinyattn.errors import ArgumentError, message
-from viz import data, dot, text
+from viz import backward, data, dot, text
 from viz.drawing import AnyTheme, Drawing, Parts
+from viz.formulas import RuleBook
 from viz.labels import visible
 from viz.svg import Mark
 from viz.view import View, view_of
@@ -17,16 +18,19 @@ if TYPE_CHECKING:
     from tinyattn.graph import Graph
     from tinyattn.tensor import Tensor
 
-Show = Literal["op", "shape", "value", "grad"]
+Show = Literal["op", "shape", "value", "grad", "rule", "formula"]
 
 
 def draw(
     y: Tensor | Sequence[Tensor] | Graph,
     *,
     show: Iterable[Show] = ("op", "shape", "value", "grad"),
+    view: backward.Direction = "forward",
     direction: Literal["LR", "TB"] = "LR",
     names: Mapping[str, Tensor] | None = None,
     scopes: bool = True,
+    depth: int | None = None,
+    fold: Sequence[str] = (),
     max_nodes: int = 60,
     theme: AnyTheme = "auto",
     legend: bool = True,
@@ -40,14 +44,21 @@ def draw(
     ----------
     y : Tensor, list of Tensor, or Graph
         What was computed.
-    show : iterable of {"op", "shape", "value", "grad"}
-        What stands in each box.
+    show : iterable of {"op", "shape", "value", "grad", "rule", "formula"}
+        What stands in each box; "rule" is the local derivative rule of each operand.
+    view : {"forward", "backward", "both"}
+        Which way the arrows go: operands into operations, or gradients back, with what is passed back on
+        each arrow and a sum where a value was used several times.
     direction : {"LR", "TB"}
         From left to right, or from top to bottom.
     names : mapping of str to Tensor, optional
         Names for tensors, before those found in the calling code.
     scopes : bool
         Draw each ``with ta.scope("head 1")`` as a frame around its operations.
+    depth : int, optional
+        Fold the scopes that are nested deeper than this; 0 folds all.
+    fold : sequence of str
+        Names of scopes to fold.
     max_nodes : int
         Fold until there are at most about so many boxes, and say what was folded.
     theme : {"auto", "light", "dark"}
@@ -57,6 +68,7 @@ def draw(
     title : str, optional
     gradients : bool
         Run a backward pass for the picture alone, so that every box has its gradient; no ``.grad`` changes.
+        A backward view always does.
     lang : {"en", "zh"}
         The language of the words in the picture.
 
@@ -79,8 +91,11 @@ def draw(
     """
     words = Words(lang)
     _check_choices(show := tuple(show), direction, theme, max_nodes)
-    graph = _graph(y, names, gradients)
-    view = view_of(graph, words, scopes=scopes, max_nodes=max_nodes)
+    if view not in get_args(backward.Direction):
+        raise ArgumentError(f"view={view!r}; it is 'forward', 'backward' or 'both'.")
+    graph = _graph(y, names, gradients, view)
+    picture = view_of(graph, words, scopes=scopes, max_nodes=max_nodes, depth=depth, fold=fold)
+    book = RuleBook(graph) if {"rule", "formula"} & set(show) else None
     heading = title if title is not None else words("graph title", names=text.output_names(graph, words))
     style = dot.Style(
         show=frozenset(show),
@@ -89,21 +104,46 @@ def draw(
         legend=legend,
         title=heading,
         words=words,
+        flow=view,
+        passed=backward.passed_back(picture) if view != "forward" else backward.Passed(),
+        book=book,
     )
     parts = Parts(
-        dot=lambda: dot.source(view, style),
-        text=lambda: text.listing(graph, words, scopes=scopes),
-        alt_text=lambda: text.alternative(view, words),
-        data=lambda: data.graph_data(view, heading),
-        marks=lambda: _marks(view, words),
+        dot=lambda: dot.source(picture, style),
+        text=lambda: text.listing(graph, words, scopes=scopes, said=_formulas(book, frozenset(show))),
+        alt_text=lambda: text.alternative(picture, words),
+        data=lambda: data.graph_data(picture, heading, book),
+        marks=lambda: _marks(picture, words),
     )
-    return Drawing(heading, theme, parts)
+    return Drawing(heading, theme, parts, lang)
 
 
-def _graph(y: Any, names: Mapping[str, Tensor] | None, gradients: bool) -> Graph:
+def _formulas(book: RuleBook | None, show: frozenset[str]) -> Callable[[int], list[str]] | None:
+    """What a listing adds to the line of a node."""
+    if book is None:
+        return None
+
+    def said(index: int) -> list[str]:
+        rules = book.of(index)
+        if rules is None:
+            return []
+        forward = [rules.forward.text or rules.definition] if "formula" in show else []
+        return forward + [rule.text for rule in rules.backward.values() if "rule" in show]
+
+    return said
+
+
+def _graph(y: Any, names: Mapping[str, Tensor] | None, gradients: bool, view: str) -> Graph:
     from tinyattn.graph import Graph
 
     if isinstance(y, Graph):
+        if view != "forward" and not y.contributions:
+            raise ArgumentError(
+                message(
+                    f"draw(graph, view={view!r}): this Graph holds no backward pass.",
+                    instead="Write Graph.of(y, gradients=True), or give draw the tensor.",
+                )
+            )
         if names or gradients:
             raise ArgumentError(
                 message(
@@ -113,7 +153,7 @@ def _graph(y: Any, names: Mapping[str, Tensor] | None, gradients: bool) -> Graph
                 )
             )
         return y
-    return Graph.of(y, names=names, gradients=gradients)
+    return Graph.of(y, names=names, gradients=gradients or view != "forward")
 
 
 def _check_choices(show: tuple[str, ...], direction: str, theme: str, max_nodes: int) -> None:

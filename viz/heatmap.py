@@ -82,7 +82,7 @@ def attention(
     heading = title if title is not None else words("map title")
     chart = _Chart(matrix, asking, answering, heading, "dark" if theme == "dark" else "light", words)
     parts = Parts(dot=chart.dot, text=chart.text, alt_text=chart.text, data=chart.data)
-    return Drawing(heading, theme, parts)
+    return Drawing(heading, theme, parts, lang)
 
 
 def reading(row: values.Array, query: str, answers: Sequence[str], words: Words) -> str:

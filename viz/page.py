@@ -91,7 +91,14 @@ class Page:
 
 
 def document(
-    *, title: str, lang: str, styles: str, body: str, data: dict[str, Any] | None = None, script: str = ""
+    *,
+    title: str,
+    lang: str,
+    styles: str,
+    body: str,
+    data: dict[str, Any] | None = None,
+    script: str = "",
+    theme: str | None = None,
 ) -> str:
     """The text of a page.
 
@@ -106,12 +113,15 @@ def document(
     data : dict, optional
         For the script, as JSON that no markup can break out of.
     script : str
+    theme : {"light", "dark"}, optional
+        Otherwise the page follows the reader's setting.
     """
+    chosen = f' data-theme="{theme}"' if theme else ""
     inert = ""
     if data is not None:
         inert = f'<script type="application/json" id="data">{inert_json(data)}</script>\n<script>\n{script}</script>\n'
     text = (
-        f'<!doctype html>\n<html lang="{lang}">\n<head>\n<meta charset="utf-8">\n'
+        f'<!doctype html>\n<html lang="{lang}"{chosen}>\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width,initial-scale=1">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
         f'<title>{html.escape(title)}</title>\n<link rel="icon" href="data:,">\n'

@@ -7,7 +7,7 @@ Everything is iterative: a chain of 100,000 nodes is listed in seconds.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -26,7 +26,9 @@ _WIDEST_NAME = 24
 _ALT_LINES = 60
 
 
-def listing(graph: Graph, words: Words, *, scopes: bool = True) -> str:
+def listing(
+    graph: Graph, words: Words, *, scopes: bool = True, said: Callable[[int], list[str]] | None = None
+) -> str:
     """All nodes of a graph in order, with shapes, values and gradients.
 
     Parameters
@@ -36,8 +38,10 @@ def listing(graph: Graph, words: Words, *, scopes: bool = True) -> str:
         The language of the listing.
     scopes : bool
         Write a line where another scope begins, and indent what is inside it.
+    said : callable, optional
+        Lines to put below the line of a node, by its number.
     """
-    return "\n".join(_lines(graph, words, scopes)) + "\n"
+    return "\n".join(_lines(graph, words, scopes, said)) + "\n"
 
 
 def line_of(graph: Graph, node: Node, words: Words, width: int = 0) -> str:
@@ -85,7 +89,9 @@ def alternative(view: View, words: Words) -> str:
     return "\n".join(lines)
 
 
-def _lines(graph: Graph, words: Words, scopes: bool) -> Iterator[str]:
+def _lines(
+    graph: Graph, words: Words, scopes: bool, said: Callable[[int], list[str]] | None = None
+) -> Iterator[str]:
     needed = (display_width(n.name) + 2 * len(n.scope) * scopes for n in graph.nodes[:1000])
     width = min(_WIDEST_NAME, max(needed, default=0))
     scope: tuple[str, ...] = ()
@@ -95,6 +101,8 @@ def _lines(graph: Graph, words: Words, scopes: bool) -> Iterator[str]:
             scope, indent = node.scope, 2 * len(node.scope)
             yield f"# {' / '.join(visible(part) for part in scope)}" if scope else "#"
         yield " " * indent + line_of(graph, node, words, width - indent)
+        for line in said(node.index) if said is not None else ():
+            yield f"{' ' * indent}    {line}"
     yield "return " + ", ".join(visible(graph.nodes[index].name) for index in graph.outputs)
 
 

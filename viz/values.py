@@ -7,6 +7,7 @@ are words.  Knows nothing of graphs or colours.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -88,8 +89,11 @@ class Summary:
         >>> Summary.of(np.array([1.0, 3.0, np.nan]))
         Summary(low=1.0, mean=2.0, high=3.0, nans=1, infinities=0)
         """
-        flat = array.ravel().astype(np.float64)
-        finite = flat if np.isfinite(flat).all() else flat[np.isfinite(flat)]
+        flat = array.ravel() if array.dtype == np.float64 else array.ravel().astype(np.float64)
+        if flat.size and math.isfinite(low := float(flat.min())) and math.isfinite(high := float(flat.max())):
+            with np.errstate(over="ignore"):
+                return cls(low, float(np.add.reduce(flat)) / flat.size, high, 0, 0)
+        finite = flat[np.isfinite(flat)]
         nans = int(np.isnan(flat).sum()) if finite.size < flat.size else 0
         if not finite.size:
             return cls(math.nan, math.nan, math.nan, nans, flat.size - nans)
@@ -99,7 +103,8 @@ class Summary:
 
     def parts(self) -> list[tuple[str, str]]:
         """Pairs of word and number, in reading order; the words are keys of :mod:`viz.words`."""
-        finite = [] if math.isnan(self.low) else cells(np.array([[self.low, self.mean, self.high]]))[0]
+        three = (self.low, self.mean, self.high)
+        finite = [] if math.isnan(self.low) else [_cell(x, places) for places in [_places(three, 3)] for x in three]
         shown = list(zip(("min", "mean", "max"), finite))
         counts = (("nan", self.nans), ("inf", self.infinities))
         return shown + [(key, f"×{count}") for key, count in counts if count]
@@ -132,9 +137,12 @@ def _word(x: float) -> str:
 
 def _decimals(array: Array, digits: int = 3) -> int | None:
     """Decimals that keep so many digits of the largest entry; None: each entry in powers of ten."""
-    finite = array[np.isfinite(array)].astype(np.float64)
-    largest = float(np.abs(finite).max()) if finite.size else 0.0
-    if largest == 0.0 or (largest < 1e5 and (finite == np.floor(finite)).all()):
+    return _places(array[np.isfinite(array)].astype(np.float64).ravel().tolist(), digits)
+
+
+def _places(finite: Sequence[float], digits: int) -> int | None:
+    largest = max(map(abs, finite), default=0.0)
+    if largest == 0.0 or (largest < 1e5 and all(x == math.floor(x) for x in finite)):
         return 0
     if not 1e-2 <= largest < 1e4:
         return None

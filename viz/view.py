@@ -13,6 +13,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from viz import runs
 from viz.values import number
 from viz.words import Words
 
@@ -23,6 +24,7 @@ Scope = tuple[str, ...]
 
 _ORDER_FREE = {"add", "multiply", "maximum", "minimum"}
 _LONGEST_FORMULA = 40
+_MOST_RUNS = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,6 +217,7 @@ def _folded(view: View, words: Words, max_nodes: int) -> View:
             view = _merged(view, deepest, _scope_name)
         if len(view.boxes) > max_nodes:
             view = _merged(view, _siblings(view), _sibling_name)
+    view = _without_runs(view, max_nodes)
     if len(view.boxes) > max_nodes:
         head = max(1, (max_nodes - 1) // 2)
         tail = max(1, max_nodes - 1 - head)
@@ -250,7 +253,30 @@ def _scope_name(group: Sequence[Box]) -> tuple[str, Scope]:
 
 
 def _sibling_name(group: Sequence[Box]) -> tuple[str, Scope]:
-    return f"{group[0].title} … {group[-1].title} (×{len(group)})", group[0].scope
+    stem = re.sub(r"[\s·#]*\d+$", "", group[0].title) or group[0].title
+    return f"{stem} × {len(group)}", group[0].scope
+
+
+def _without_runs(view: View, max_nodes: int) -> View:
+    """Fold repeated runs of the same operations, the longest first, as long as there are too many boxes."""
+    nodes = view.graph.nodes
+
+    def label(box: Box) -> Hashable:
+        if box.output:
+            return box.key
+        return box.scope, nodes[box.members[0]].op_name if box.kind == "op" else re.sub(r"\d+", "#", box.title)
+
+    def name(box: Box) -> str:
+        return nodes[box.members[0]].op_name if box.kind == "op" else box.title
+
+    for _ in range(_MOST_RUNS):
+        found = runs.run_of(view.boxes, view.arrows, label, name) if len(view.boxes) > max_nodes else None
+        if found is None:
+            return view
+        inside, title = found
+        scope = _common([box.scope for box in view.boxes if box.key in inside])
+        view = _merged(view, dict.fromkeys(inside, title), lambda _, t=title, s=scope: (t, s))  # type: ignore[misc]
+    return view
 
 
 def _merged(view: View, group_of: Mapping[str, Hashable], namer: Namer) -> View:

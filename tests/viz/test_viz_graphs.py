@@ -242,11 +242,11 @@ def test_scopes_fold_first_then_siblings_and_it_is_told():
     assert data["folded"] == [f"head {n} (5 nodes)" for n in range(1, 9)]
     drawing = viz.draw(small, max_nodes=5)
     data = json.loads(drawing.json)
-    assert data["folded"] == ["head 1 … head 8 (×8) (40 nodes)"]
+    assert data["folded"] == ["head × 8 (40 nodes)"]
     assert [box["kind"] for box in data["boxes"]] == ["input", "fold", "op", "op"]
-    assert "Folded: head 1 … head 8 (×8) (40 nodes)." in texts(drawing)
+    assert "Folded: head × 8 (40 nodes)." in texts(drawing)
     assert {"40 nodes", "parameter ×8: 32"} <= set(texts(drawing))
-    assert "head 1 … head 8" in drawing.alt_text
+    assert "head × 8" in drawing.alt_text
 
 
 def test_every_node_is_in_exactly_one_box_after_folding():
@@ -257,13 +257,39 @@ def test_every_node_is_in_exactly_one_box_after_folding():
     assert all(arrow["from"] in keys and arrow["to"] in keys for arrow in data["arrows"])
 
 
-def test_without_scopes_the_middle_folds():
+def test_without_scopes_a_repeated_run_folds():
+    h = ta.tensor(np.eye(2))
+    for _ in range(50):
+        W, b = ta.tensor(np.eye(2), requires_grad=True), ta.tensor(np.zeros(2), requires_grad=True)
+        h = ta.tanh(h @ W + b)
+    drawing = viz.draw(h, max_nodes=20)
+    data = json.loads(drawing.json)
+    assert data["folded"] == ["matmul, add, tanh × 49 (245 nodes)"]
+    assert len(data["boxes"]) == 7 and "parameter ×98: 294" in texts(drawing)
     x = h = ta.tensor(1.0, requires_grad=True)
     for _ in range(200):
         h = ta.tanh(h)
     data = json.loads(viz.draw(h, max_nodes=20).json)
-    assert len(data["boxes"]) == 20 and data["folded"] == ["the middle of the graph (182 nodes)"]
-    assert data["boxes"][0]["title"] == "x" and x is not h
+    assert [box["title"] for box in data["boxes"]] == ["x", "tanh × 199", "h·200"] and x is not h
+
+
+def test_what_repeats_nowhere_folds_in_the_middle():
+    ops = [ta.tanh, ta.exp, ta.sin, ta.cos, ta.sigmoid, ta.abs]
+    h = ta.tensor(1.0, requires_grad=True)
+    for number in np.random.default_rng(0).integers(0, 6, 60):
+        h = ops[number](h)
+    data = json.loads(viz.draw(h, max_nodes=8).json)
+    assert len(data["boxes"]) <= 8 and any("the middle of the graph" in told for told in data["folded"])
+
+
+def test_scopes_are_folded_by_depth_and_by_name():
+    model = heads(2)
+    boxes = [json.loads(viz.draw(model, depth=depth).json)["boxes"] for depth in (0, 1)]
+    titles = [[box["title"] for box in found] for found in boxes]
+    assert "attention" in titles[0] and {"head 1", "head 2"} <= set(titles[1])
+    data = json.loads(viz.draw(model, fold=["head 2"]).json)
+    assert [told for told in data["folded"]] == ["head 2 (5 nodes)"]
+    assert {"attention", "head 1"} <= set(facts(viz.draw(model, fold=["head 2"]))[3])
 
 
 @pytest.mark.slow
