@@ -201,7 +201,7 @@ def expected(text):
     return textwrap.dedent(text).strip("\n")
 
 
-@pytest.mark.parametrize("title", GOLDEN, ids=lambda title: title.replace(" ", "-"))
+@pytest.mark.parametrize("title", list(GOLDEN), ids=lambda title: title.replace(" ", "-"))
 def test_the_text_of_an_error(title):
     source, kind, text = GOLDEN[title]
     with pytest.raises(kind) as caught:

@@ -85,7 +85,7 @@ def test_every_function_of_the_table_is_tested():
     assert set(FUNCTIONS) == set(numpy_protocol.FUNCTIONS)
 
 
-@pytest.mark.parametrize("ufunc", UFUNCS, ids=name_of)
+@pytest.mark.parametrize("ufunc", list(UFUNCS), ids=name_of)
 def test_ufunc_is_recorded_and_right(ufunc, rng):
     inputs = UFUNCS[ufunc]
     y = ufunc(*(ta.tensor(x, requires_grad=True) for x in inputs))
@@ -136,7 +136,7 @@ def test_outer_of_multiply():
     close(np.multiply.outer(ta.tensor(V), V), np.multiply.outer(V, V))
 
 
-@pytest.mark.parametrize("function", FUNCTIONS, ids=name_of)
+@pytest.mark.parametrize("function", list(FUNCTIONS), ids=name_of)
 def test_function_is_recorded_and_right(function, rng):
     for call in FUNCTIONS[function]:
         plain = lambda x, call=call: call(function, x)

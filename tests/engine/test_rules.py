@@ -200,7 +200,7 @@ def test_every_op_of_several_inputs_has_a_form_for_one_tensor_twice():
     assert several == set(BINARY_FORMS)
 
 
-@pytest.mark.parametrize("name", BINARY_FORMS)
+@pytest.mark.parametrize("name", list(BINARY_FORMS))
 def test_the_same_tensor_twice_gets_the_sum_of_both_gradients(name, rng):
     shape, count, params = BINARY_FORMS[name]
     op, x = REGISTRY[name], rng.uniform(0.5, 1.5, shape)
