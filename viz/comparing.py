@@ -111,6 +111,7 @@ class Pairing:
         self._pair_by_structure()
         self._pair_by_name()
         self._pair(mine.outputs, reference.outputs)
+        self._pair_from_behind()
         self.state = {node.index: self._state(node) for node in mine.nodes}
         self.alone = [node.index for node in reference.nodes if node.index not in self._taken]
 
@@ -157,6 +158,15 @@ class Pairing:
         for node in self.mine.nodes:
             if node.named and node.index not in self.partner and node.name in named:
                 self._pair([node.index], [named[node.name]])
+
+    def _pair_from_behind(self) -> None:
+        """Operands of paired nodes, where both are still alone and made by the same operation."""
+        for node in reversed(self.mine.nodes):
+            if node.index in self.partner:
+                others = self.reference.nodes[self.partner[node.index]].inputs
+                for one, other in zip(node.inputs, others):
+                    if self.mine.nodes[one].op_name == self.reference.nodes[other].op_name != "":
+                        self._pair([one], [other])
 
     def _state(self, node: Node) -> str:
         if node.index not in self.partner:

@@ -84,7 +84,7 @@ def side_by_side(views: Sequence[View], titles: Sequence[str], style: Style, not
     graph = new_graph(style.theme, rankdir=style.direction, ranksep="0.35", nodesep="0.25")
     heading = labels.text(style.title, NAME_SIZE + 2, colour=style.roles["text"], bold=True)
     graph.attr("graph", label=labels.label(heading), labelloc="t", labeljust="l")
-    for number, (view, title) in enumerate(zip(views, titles)):
+    for number, (view, title) in reversed(list(enumerate(zip(views, titles)))):  # drawn from below
         with graph.subgraph(name=f"cluster_side{number}") as side:
             side.attr(**_cluster(title, style))
             _boxes(side, view, replace(style, notes=notes, part=f"side{number}_"))

@@ -100,17 +100,21 @@ def tree_of(model: Any) -> Part:
     """The tree of a model, from the names of its modules and parameters."""
     found: dict[str, Part] = {}
     for number, (path, module) in enumerate(model.named_modules()):
-        parent, _, name = path.rpartition(".")
+        owner, name = _owner(path, found)
         part = Part(f"n{number}", name or type(module).__name__, type(module).__name__)
-        found[path] = part
         if path:
-            owner = next(p for p in _above(parent) if p in found)
             found[owner].parts.append(part)
+        found[path] = part
     for path, leaf in model.named_parameters():
-        parent, _, name = path.rpartition(".")
-        owner = next(p for p in _above(parent) if p in found)
-        found[owner].own[path[len(owner) + 1 :] if owner else path] = tuple(leaf.shape)
+        owner, name = _owner(path, found)
+        found[owner].own[name] = tuple(leaf.shape)
     return found[""]
+
+
+def _owner(path: str, found: dict[str, Part]) -> tuple[str, str]:
+    """The module that a part belongs to, and what the part is called there: ``heads.0`` for one of a list."""
+    owner = next((above for above in _above(path.rpartition(".")[0]) if above in found), "")
+    return owner, path[len(owner) + 1 :] if owner else path
 
 
 def _above(path: str) -> Iterator[str]:
