@@ -6,7 +6,16 @@ import sys
 
 import numpy as np
 import pytest
-from symbolic.models import MODELS, affine_relu_mse, attention, cross_entropy, embedding, layer_norm_fused, multi_head, run_program
+from symbolic.models import (
+    MODELS,
+    affine_relu_mse,
+    attention,
+    cross_entropy,
+    embedding,
+    layer_norm_fused,
+    multi_head,
+    run_program,
+)
 
 import tinyattn as ta
 from tinyattn.errors import ArgumentError, GraphError

@@ -91,8 +91,7 @@ class Renaming:
         return result
 
     def _factor(self, head: Head, at: tuple[Index, ...], power: Exact) -> Factor:
-        if head in self.names:
-            return self.names[head], at, power
+        head = self.names.get(head, head)
         return self._rebuilt(head, at, power) if self._holds(head) else (head, at, power)
 
     def _holds(self, head: Head) -> bool:

@@ -49,10 +49,22 @@ class Claim:
 
 
 class Certificate:
-    """The result of `prove`; true if every line is proved."""
+    """The result of `prove`; true if every line is proved.
 
-    def __init__(self, claims: Sequence[Claim], milliseconds: float, whole: bool) -> None:
+    Attributes
+    ----------
+    claims : tuple of Claim
+    whole : bool
+        Whether the whole derivation was proved at once as well.
+    assumptions : tuple of str
+        What is taken for granted: that arrays of whole numbers hold valid indices.
+    """
+
+    def __init__(
+        self, claims: Sequence[Claim], milliseconds: float, whole: bool, assumptions: Sequence[str] = ()
+    ) -> None:
         self.claims, self.milliseconds, self.whole = tuple(claims), milliseconds, whole
+        self.assumptions = tuple(assumptions)
 
     def __bool__(self) -> bool:
         return all(claim.holds for claim in self.claims)
@@ -66,7 +78,9 @@ class Certificate:
         terms = sum(claim.terms for claim in self.claims)
         if self:
             how = "line by line and as a whole" if self.whole else "line by line"
-            return f"proved for all sizes, {how}: {len(self.claims)} lines, {terms} terms, {self.milliseconds:.1f} ms"
+            given = f" (given that {', '.join(self.assumptions)} hold valid indices)" if self.assumptions else ""
+            count = f"{len(self.claims)} lines, {terms} terms, {self.milliseconds:.1f} ms"
+            return f"proved for all sizes, {how}{given}: {count}"
         return "\n".join(str(claim) for claim in self.refuted)
 
 
@@ -75,20 +89,34 @@ def prove(lines: Lines, whole: bool) -> Certificate:
     start = time.perf_counter()
     claims = [_forward_claim(lines, line) for line in lines.forward if line.expr is not line.definition]
     readers = readers_of(lines)
-    claims += [_backward_claim(lines, line, readers.get(line.node, [])) for line in lines.backward]
+    backward = [*lines.backward, *_silent_lines(lines)]
+    claims += [_backward_claim(lines, line, readers.get(line.node, [])) for line in backward]
     if whole:
         claims.append(_whole_claim(lines))
-    return Certificate(claims, (time.perf_counter() - start) * 1000, whole)
+    assumed = sorted({each.name for each in lines.definitions.parameters.values() if each.head and not each.boolean})
+    return Certificate(claims, (time.perf_counter() - start) * 1000, whole, assumed)
 
 
 def readers_of(lines: Lines) -> dict[int, list[Line]]:
-    """Give for every node the lines whose definition depends on it."""
+    """Give for every node the lines whose definition depends on it, and to which a cotangent comes."""
     readers: dict[int, list[Line]] = {}
-    for line in lines.forward:
+    told = {lines.output, *(line.node for line in lines.backward)}
+    for line in (each for each in lines.forward if each.node in told):
         for quantity in sorted(mentioned(line.definition), key=lambda each: each.node):
             if quantity.kind == "value":
                 readers.setdefault(quantity.node, []).append(line)
     return readers
+
+
+def _silent_lines(lines: Lines) -> list[Line]:
+    """Give a line `x̄ = 0` for every value that has none because nothing comes back to it; it is proved like the others."""
+    told = {line.node for line in lines.backward}
+    silent = [line for line in lines.forward if line.node in lines.reached and line.node not in told]
+    return [
+        Line(lines.adjoint(line.node), tuple(Index(cls) for cls in line.quantity.classes), (), line.node, "", "backward")
+        for line in silent
+        if line.node != lines.output
+    ]
 
 
 def operations_behind(lines: Lines, line: Line) -> str:
@@ -115,7 +143,7 @@ def _backward_claim(lines: Lines, line: Line, readers: Sequence[Line]) -> Claim:
     """Compare Σ x̄ ẋ with what the consumers' definitions change by."""
     value = lines.quantities[line.node]
     moved = Quantity(value.name, "tangent", line.node, value.axes)
-    expander = Expander(lines.heads, _patterns(readers))
+    expander = Expander(lines.heads, _patterns(lines, readers))
     left = expander.expand(summed(lines.unnamed(line.expr), ((lines.heads.of(moved), line.out, 1),), line.out))
     right: list[Term] = []
     for reader in readers:
@@ -126,11 +154,11 @@ def _backward_claim(lines: Lines, line: Line, readers: Sequence[Line]) -> Claim:
     return Claim(name, op, line.node, not rest, len(right), "" if not rest else _backward_numbers(lines, line, readers))
 
 
-def _patterns(readers: Sequence[Line]) -> Meanings:
+def _patterns(lines: Lines, readers: Sequence[Line]) -> Meanings:
     found: Meanings = {}
     for reader in readers:
         if Pattern.of(reader.quantity, reader.out, reader.definition) is not None:
-            found[reader.quantity] = (reader.out, reader.definition)
+            found[reader.quantity] = (reader.out, lines.unnamed(reader.definition))
     return found
 
 
@@ -145,7 +173,7 @@ def _ops(lines: Lines, readers: Sequence[Line]) -> str:
 
 def _whole_claim(lines: Lines) -> Claim:
     """Compare Σ over leaves of x̄ ẋ with the change of the loss, everything in terms of forward values."""
-    meanings: Meanings = _patterns(lines.forward)
+    meanings: Meanings = _patterns(lines, lines.forward)
     moves: dict[Quantity, Quantity] = {}
     change: Expr = ()
     for index in lines.wrt:
@@ -229,7 +257,7 @@ def _backward_numbers(lines: Lines, line: Line, readers: Sequence[Line]) -> str:
         needed |= mentioned(reader.definition)
         if lines.seed(reader):
             needed[lines.adjoint(reader.node)] = None
-    values = _values_for(lines, needed, _patterns(readers), 2)
+    values = _values_for(lines, needed, _patterns(lines, readers), 2)
     shown = values.of(expr, line.out)
     meant = np.zeros_like(shown)
     for place in np.ndindex(*shown.shape):

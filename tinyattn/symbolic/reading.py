@@ -41,9 +41,8 @@ from tinyattn.symbolic.terms import (
     Index,
     Quantity,
     Term,
-    free_indices,
+    counted,
     product,
-    renamed,
     times,
 )
 
@@ -318,7 +317,7 @@ class _Reader:
 
     @staticmethod
     def _summed(term: Term, dummies: tuple[Index, ...]) -> Term:
-        return Term(term.coef, term.factors, term.dummies + dummies, term.sizes)
+        return counted(Term(term.coef, term.factors, term.dummies + dummies, term.sizes))
 
     def _power(self, base: Expression, exponent: Expression) -> Expr:
         power = self._exact(self.value(exponent))
@@ -388,6 +387,3 @@ def _power_of(coef: Exact, power: Exact) -> Exact | None:
     if power == int(power):
         return _clean(Fraction(coef) ** int(power)) if coef != 0 else None
     return None
-
-
-__all__ = ["Axes", "Definitions", "free_indices", "raised", "renamed"]

@@ -239,14 +239,19 @@ def settled(term: Term) -> Term:
             rest = tuple(factor for factor in factors if not (factor[0] is head and factor[1] == at))
             left = tuple(dummy for dummy in dummies if dummy is not gone)
             return settled(Term(term.coef, renamed_factors(rest, {gone: kept}), left, term.sizes))
-    used = {index for _, at, _ in factors for index in at}
-    if all(dummy in used for dummy in dummies):
+    return counted(term)
+
+
+def counted(term: Term) -> Term:
+    """Replace the sum over an index that nothing mentions by its length."""
+    used = {index for _, at, _ in term.factors for index in at}
+    if all(dummy in used for dummy in term.dummies):
         return term
-    lone = [dummy for dummy in dummies if dummy not in used]
     sizes = term.sizes
-    for dummy in lone:
-        sizes = merge_sizes(sizes, ((dummy.cls, 1),))
-    return Term(term.coef, factors, tuple(dummy for dummy in dummies if dummy in used), sizes)
+    for dummy in term.dummies:
+        if dummy not in used:
+            sizes = merge_sizes(sizes, ((dummy.cls, 1),))
+    return Term(term.coef, term.factors, tuple(dummy for dummy in term.dummies if dummy in used), sizes)
 
 
 def is_delta(head: Head) -> bool:
