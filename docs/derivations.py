@@ -98,8 +98,8 @@ SECTIONS = (
         d = ta.derive(L, wrt=[W], dims={"X": "n d", "W": "d k"})
         """,
         "W",
-        "The gradient by the scores is the probability minus 1 at the right class, divided by the number of rows. A line "
-        "with a condition on indices has no matrix form, and is shown by indices in both views.",
+        "The gradient by the scores is the probability minus 1 at the right class, divided by the number of rows. A "
+        "line with a condition on indices has no matrix form, and is shown by indices in both views.",
     ),
 )
 

@@ -29,7 +29,8 @@ STEPS = (
     lambda a, b, rng: ta.concatenate([a, b], axis=0),
     lambda a, b, rng: ta.sigmoid(a) ** 2,
 )
-# Once wrong: a maximum of maxima, a value that nothing comes back to, a sum over a stretched axis, a steep third derivative.
+# Once wrong: a maximum of maxima, a value that nothing comes back to, a sum over a stretched axis, a steep third
+# derivative.
 ONCE_WRONG = (12, 53, 108, 146, 393, 403, 474, 801, 1016)
 
 

@@ -109,13 +109,13 @@ def readers_of(lines: Lines) -> dict[int, list[Line]]:
 
 
 def _silent_lines(lines: Lines) -> list[Line]:
-    """Give a line `x̄ = 0` for every value that has none because nothing comes back to it; it is proved like the others."""
+    """Give a line `x̄ = 0`, to be proved too, for every value that has none because nothing comes back to it."""
     told = {line.node for line in lines.backward}
     silent = [line for line in lines.forward if line.node in lines.reached and line.node not in told]
     return [
-        Line(lines.adjoint(line.node), tuple(Index(cls) for cls in line.quantity.classes), (), line.node, "", "backward")
-        for line in silent
-        if line.node != lines.output
+        Line(lines.adjoint(each.node), tuple(map(Index, each.quantity.classes)), (), each.node, "", "backward")
+        for each in silent
+        if each.node != lines.output
     ]
 
 

@@ -160,8 +160,8 @@ class Program:
                 factors.append((f"np.ones({self._size(index.cls)})", (index,)))
         kept = tuple(index for index in out if index in used) if loose else out
         core = self._contraction(factors, kept) if factors else ""
-        if loose and kept:
-            core = f"{core}[{', '.join(':' if index in used else 'None' for index in out)}]" if kept != out else core
+        if loose and kept and kept != out:
+            core = f"{_closed(core)}[{', '.join(':' if index in used else 'None' for index in out)}]"
         above, below = self._front(term)
         parts = [part for part in (*above, *scalars, core) if part]
         return " * ".join(parts or ["1.0"]) + "".join(f" / {part}" for part in below)
@@ -193,7 +193,7 @@ class Program:
     def _as_matrices(self, factors: Sequence[tuple[str, tuple[Index, ...]]], out: tuple[Index, ...]) -> str | None:
         """Write a product of two matrices, or a transpose, in the usual way."""
         if len(factors) == 1 and len(out) == 2 and factors[0][1] == out[::-1]:
-            return f"{factors[0][0]}.T"
+            return f"{_closed(factors[0][0])}.T"
         if len(factors) != 2 or len(out) != 2 or any(len(at) != 2 for _, at in factors):
             return None
         (one, first), (other, second) = factors
@@ -202,8 +202,8 @@ class Program:
         shared = [index for index in first if index in second]
         if len(shared) != 1 or shared[0] in out or out[0] not in first or out[1] not in second:
             return None
-        left = one if first[0] is out[0] else f"{one}.T"
-        right = other if second[1] is out[1] else f"{other}.T"
+        left = _closed(one) if first[0] is out[0] else f"{_closed(one)}.T"
+        right = _closed(other) if second[1] is out[1] else f"{_closed(other)}.T"
         return f"{left} @ {right}"
 
     def _factor(self, head: Head, at: tuple[Index, ...], power: Exact) -> str:
@@ -252,6 +252,16 @@ class Program:
             self.used.add(head.data)
             return f"{head.data}({arguments[0]})"
         return f"np.{head.data}({', '.join(arguments)})"
+
+
+def _closed(code: str) -> str:
+    """Put brackets around what an attribute or an index would take only the end of."""
+    depth = 0
+    for letter in code:
+        depth += (letter in "([") - (letter in ")]")
+        if letter == " " and depth == 0:
+            return f"({code})"
+    return code
 
 
 def _covered(term: Term, out: tuple[Index, ...]) -> int:
