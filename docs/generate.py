@@ -11,6 +11,7 @@ functions (signature, first sentence, example).  In `coming-from.md` only what s
 from __future__ import annotations
 
 import doctest
+import functools
 import inspect
 import re
 import sys
@@ -27,7 +28,8 @@ import tinyattn as ta  # noqa: E402
 from tinyattn import composed, elsewhere, functions, numpy_protocol  # noqa: E402
 from tinyattn.files import write_whole  # noqa: E402
 from tinyattn.ops import REGISTRY, Op  # noqa: E402
-from tinyattn.symbolic import op_formulas  # noqa: E402
+from tinyattn.symbolic import op_formulas, prove_rule  # noqa: E402
+from tinyattn.symbolic.rules import ALL_SIZES  # noqa: E402
 
 Functions = Mapping[str, Callable[..., Any]]
 PUBLIC: Functions = {name: getattr(ta, name) for name in ta.__all__}
@@ -78,6 +80,9 @@ How to read it:
 - The **derivatives** are derived from the definition, not copied from the rule. `x̄` is the gradient of the loss with
   respect to `x`. Where `y` is a single number, it is taken for the loss, so `ȳ` is 1.
 - `[condition]` is 1 where the condition holds and 0 elsewhere.
+- **Proof**: how it is known that the rule which the engine runs equals the derivative of the definition. `all sizes` is a
+  proof by algebra; `explicit sizes` a comparison with SymPy's derivative, entry by entry, at the sizes of the op's own
+  sample calls. Beside that, the tests hold every rule against differences.
 - **Kinks**: what is decided where there is no derivative. `–` means that there is one everywhere.
 
 The examples begin with
@@ -101,9 +106,9 @@ def operations_page(registry: Mapping[str, Op], public: Functions) -> str:
     return "\n".join(
         [
             HEAD + "## Primitive operations\n",
-            table(["operation", "formula", "derivatives", "kinks"], [row(op, public) for op in ops]),
+            table(["operation", "formula", "derivatives", "proof", "kinks"], [row(op, public) for op in ops]),
             "These two stand only for the gradient of another, and have no function of their own:\n",
-            table(["operation", "formula", "derivatives", "gradient of"], transposes),
+            table(["operation", "formula", "derivatives", "proof", "gradient of"], transposes),
             "## Composed functions\n",
             "Each is a line or two of the operations above and inherits their derivatives.\n",
             table(["function", "what it does", "made of"], [composed_row(public[name]) for name in made_of_others]),
@@ -125,14 +130,14 @@ def row(op: Op, public: Functions) -> list[str]:
     """One line of the table of primitive operations."""
     formula, derivatives = formulas(op)
     link = f"[`{op.name}`](#{anchor(op.name)})"
-    return [link, formula, "<br>".join(derivatives), op.kinks or "–"]
+    return [link, formula, "<br>".join(derivatives), proof(op), op.kinks or "–"]
 
 
 def transpose_row(op: Op) -> list[str]:
     """One line of the table of operations that are the gradient of another."""
     formula, derivatives = formulas(op)
     other = TRANSPOSES[op.name]
-    return [f"`{op.name}`", formula, "<br>".join(derivatives), f"[`{other}`](#{anchor(other)})"]
+    return [f"`{op.name}`", formula, "<br>".join(derivatives), proof(op), f"[`{other}`](#{anchor(other)})"]
 
 
 def composed_row(function: Callable[..., Any]) -> list[str]:
@@ -149,6 +154,20 @@ def formulas(op: Op) -> tuple[str, list[str]]:
     if "[" in formula.partition("=")[0]:  # the definition itself: the index notation has no word for this op
         return f"`{formula}`", ["no formula; checked at explicit sizes"]
     return f"`{formula}`", [f"`{line}`" for line in derivatives]
+
+
+@functools.cache
+def proof(op: Op) -> str:
+    """How it is known that the op's rule is right, over the calls of its sampler."""
+    verdicts = set()
+    for inputs, params in op.sample(np.random.default_rng(0)):
+        found = prove_rule(op, inputs, dict(zip(op.param_names, params, strict=True)))
+        if not found:
+            raise ta.RuleError(str(found))
+        verdicts.add("all sizes" if found.verdict == ALL_SIZES else "explicit sizes")
+        if len(verdicts) == 2:
+            return "all sizes; explicit sizes for some calls"
+    return verdicts.pop()
 
 
 def telling_call(op: Op) -> tuple[Any, Any]:

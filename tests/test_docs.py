@@ -111,10 +111,10 @@ def test_a_part_that_is_out_of_date_would_be_seen(tmp_path: Path, monkeypatch: p
     assert (tmp_path / "operations.md").read_bytes() == (ROOT / "docs" / "operations.md").read_bytes()
 
 
-@pytest.mark.parametrize("seed", ["1", "2"])
-def test_the_generated_parts_do_not_depend_on_the_hash_seed(seed: str) -> None:
+def test_the_generated_parts_do_not_depend_on_the_hash_seed() -> None:
+    """What was written under one seed is current under another."""
     command = [sys.executable, str(ROOT / "docs" / "generate.py"), "--check"]
-    done = subprocess.run(command, env=os.environ | {"PYTHONHASHSEED": seed}, capture_output=True, encoding="utf-8")
+    done = subprocess.run(command, env=os.environ | {"PYTHONHASHSEED": "7"}, capture_output=True, encoding="utf-8")
     assert (done.returncode, done.stdout) == (0, "")
 
 
