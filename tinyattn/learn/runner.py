@@ -201,7 +201,7 @@ def is_picture(value: Any) -> bool:
 
 def is_page(value: Any) -> bool:
     """Whether a picture is a page to open in a browser, which a terminal does not show."""
-    return hasattr(type(value), "html")
+    return not hasattr(type(value), "svg")
 
 
 def compiled(source: str, path: str, line: int) -> tuple[CodeType, CodeType | None]:
