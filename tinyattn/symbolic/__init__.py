@@ -18,6 +18,7 @@ _WHERE = {
     "Derivation": "deriving",
     "compare": "comparing",
     "op_formulas": "opbook",
+    "prove_equal": "equality",
     "prove_rule": "rules",
 }
 

@@ -42,6 +42,9 @@ class Claim:
         self.name, self.op, self.node, self.holds, self.terms = name, op, node, holds, terms
         self.counterexample = counterexample
 
+    def __bool__(self) -> bool:
+        return self.holds
+
     def __str__(self) -> str:
         if self.holds:
             return f"{self.name}: proved for all sizes ({self.terms} term{'s' if self.terms != 1 else ''})"

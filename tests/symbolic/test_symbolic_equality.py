@@ -1,0 +1,61 @@
+"""Fused operations are proved equal to their parts, for all sizes; what differs is refused with numbers."""
+
+import numpy as np
+import pytest
+
+import tinyattn as ta
+from tinyattn.symbolic import prove_equal
+
+
+def leaf(*shape, seed=0):
+    return ta.tensor(np.random.default_rng([seed, *shape]).normal(size=shape), requires_grad=True)
+
+
+def mean_and_spread(x):
+    centred = x - x.mean(axis=-1, keepdims=True)
+    return centred, (centred * centred).mean(axis=-1, keepdims=True)
+
+
+def test_softmax_is_exp_over_its_sum():
+    x = leaf(3, 4)
+    assert prove_equal(ta.softmax(x), ta.exp(x) / ta.exp(x).sum(axis=-1, keepdims=True))
+    assert prove_equal(ta.log_softmax(x), x - ta.log(ta.exp(x).sum(axis=-1, keepdims=True)))
+
+
+def test_layer_norm_is_its_parts():
+    x, gain, bias = leaf(3, 4), leaf(4), leaf(4, seed=1)
+    centred, variance = mean_and_spread(x)
+    assert prove_equal(ta.layer_norm(x, gain, bias), centred / ta.sqrt(variance + 1e-5) * gain + bias)
+
+
+@pytest.mark.parametrize("masked", [False, True])
+def test_attention_is_softmax_of_scores_times_values(masked):
+    Q, K, V = leaf(3, 2), leaf(4, 2), leaf(4, 5)
+    keep = np.array([[1, 1, 0, 1], [1, 0, 1, 1], [0, 1, 1, 1]], bool) if masked else None
+    scores = Q @ K.mT / ta.sqrt(ta.size_of(K, axis=-1))
+    assert prove_equal(ta.scaled_dot_product_attention(Q, K, V, keep=keep), ta.softmax(scores, keep=keep) @ V)
+
+
+def test_column_form_of_the_lecture_is_the_transpose():
+    """Tokens as columns, y = W x: the same numbers, transposed."""
+    X, W = leaf(3, 2), leaf(2, 4)
+    assert prove_equal((X @ W).mT, W.mT @ X.mT)
+
+
+def test_algebra_is_multiplied_out():
+    x = leaf(3)
+    assert prove_equal((x + 1) ** 2, x * x + 2 * x + 1)
+
+
+def test_what_differs_is_refused_with_numbers():
+    x, gain, bias = leaf(3, 4), leaf(4), leaf(4, seed=1)
+    centred, variance = mean_and_spread(x)
+    claim = prove_equal(ta.layer_norm(x, gain, bias), centred / ta.sqrt(variance + 1e-5) * gain - bias)
+    assert not claim.holds and claim.op == "layer_norm" and "apart at the recorded numbers" in str(claim)
+    assert not prove_equal(ta.softmax(x), ta.exp(x)).holds
+
+
+def test_what_is_equal_but_not_by_multiplying_out_is_called_undecided():
+    x = leaf(3)
+    claim = prove_equal(ta.log(ta.softmax(x)), ta.log_softmax(x))
+    assert not claim.holds and "undecided" in claim.counterexample

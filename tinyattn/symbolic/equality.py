@@ -1,0 +1,131 @@
+"""Two recorded results proved to be the same function of their leaves, for all sizes: a fused operation and its parts.
+
+Both are unfolded through the definitions of everything in between, also inside functions and parentheses, and their
+difference is written out. If nothing is left, they are equal; if something is left, numbers decide whether they differ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from tinyattn.symbolic.canonical import Heads, collected
+from tinyattn.symbolic.certificate import Claim
+from tinyattn.symbolic.derivation import Lines
+from tinyattn.symbolic.proving import Expander
+from tinyattn.symbolic.reading import raised
+from tinyattn.symbolic.terms import Exact, Expr, Factor, Head, Index, Quantity, Term, fresh, opened, times
+from tinyattn.symbolic.tidying import softmax_factor
+
+Definition = tuple[tuple[Index, ...], Expr]
+
+
+def prove_equal(first: Any, second: Any) -> Claim:
+    """Prove that two tensors of one shape are the same function of the leaves that they were made from.
+
+    Parameters
+    ----------
+    first, second : Tensor
+        Two results, for example of a fused operation and of the same thing in steps.
+
+    Returns
+    -------
+    Claim
+        `holds` says whether it is proved; `counterexample` says what is left, or how far the numbers are apart.
+
+    Examples
+    --------
+    >>> import tinyattn as ta
+    >>> x = ta.tensor([1.0, 2.0], requires_grad=True, name="x")
+    >>> print(prove_equal(ta.softmax(x), ta.exp(x) / ta.exp(x).sum()))
+    the two results: proved for all sizes (2 terms)
+    """
+    from tinyattn.graph import Graph
+
+    gap = first - second
+    graph = Graph.of(gap)
+    leaves = [node.index for node in graph.nodes if node.op is None]
+    lines = Lines(graph, leaves)
+    last = lines.forward[-1]
+    meanings = {line.quantity: (line.out, line.definition) for line in lines.forward[:-1]}
+    unfolded = Unfolding(lines.heads, meanings, _same_arrays(lines)).of(last.definition)
+    terms = tuple(Expander(lines.heads, {}).expand(unfolded))
+    rest = collected(terms, {index: label for label, index in enumerate(last.out)})
+    op = graph.nodes[graph.nodes[last.node].inputs[0]].op_name
+    message = "" if not rest else _numbers(first, second, len(rest))
+    return Claim("the two results", op, last.node, not rest, len(terms), message)
+
+
+def _same_arrays(lines: Lines) -> dict[Quantity, Quantity]:
+    """Find parameter arrays with the same numbers, such as one mask that two operations were given."""
+    first: dict[object, Quantity] = {}
+    same: dict[Quantity, Quantity] = {}
+    for (node, name), quantity in lines.definitions.parameters.items():
+        array = lines.axes.arrays[node][name]
+        key = (quantity.classes, array.shape, array.dtype.kind, array.tobytes())
+        same[quantity] = first.setdefault(key, quantity)
+    return same
+
+
+def _numbers(first: Any, second: Any, left: int) -> str:
+    apart = float(np.abs(first.data - second.data).max()) if first.data.size else 0.0
+    if apart > 1e-9 * max(1.0, float(np.abs(first.data).max())):
+        return f"the results are {apart:.3g} apart at the recorded numbers"
+    return f"undecided: {left} terms are left, but the recorded numbers agree"
+
+
+class Unfolding:
+    """Replaces tensors by their definitions, named numbers by their values, equal arrays by one: everywhere."""
+
+    def __init__(
+        self, heads: Heads, meanings: Mapping[Quantity, Definition], same: Mapping[Quantity, Quantity]
+    ) -> None:
+        self.heads, self.meanings, self.same = heads, dict(meanings), dict(same)
+        self._done: dict[Quantity, Definition] = {}
+
+    def of(self, expr: Expr) -> Expr:
+        """Unfold a formula."""
+        return tuple([self._term(term) for term in expr])
+
+    def _term(self, term: Term) -> Term:
+        result = Term(term.coef, (), term.dummies, term.sizes)
+        for head, at, power in term.factors:
+            result = times(result, self._factor(head, at, power))
+        return result
+
+    def _factor(self, head: Head, at: tuple[Index, ...], power: Exact) -> Term:
+        if head.kind == "ref" and head.data in self.meanings:
+            out, expr = self._meaning(head.data)
+            names = dict(zip(out, at, strict=True))
+            inside = tuple([fresh(term, names) for term in expr])
+            return raised(self.heads, inside, power)
+        if head.kind == "ref" and head.data in self.same:
+            return Term(factors=((self.heads.of(self.same[head.data]), at, power),))
+        if head.kind == "scalar" and head.data[1] is not None:
+            return raised(self.heads, (Term(Fraction(repr(head.data[1]))),), power)
+        if not head.inners:
+            return Term(factors=((head, at, power),))
+        return self._rebuilt(head, at, power)
+
+    def _meaning(self, quantity: Quantity) -> Definition:
+        if quantity not in self._done:
+            out, expr = self.meanings[quantity]
+            self._done[quantity] = (out, self.of(expr))
+        return self._done[quantity]
+
+    def _rebuilt(self, head: Head, at: tuple[Index, ...], power: Exact) -> Term:
+        if head.kind == "softmax":
+            new: Factor = softmax_factor(self.heads, self.of(opened(head, at)), [at[place] for place in head.data])
+            return Term(factors=((new[0], new[1], power),))
+        if head.bound:
+            own = tuple(Index(index.cls) for index in head.bound)
+            names = dict(zip(head.params, at, strict=True)) | dict(zip(head.bound, own, strict=True))
+            body = self.of(tuple(fresh(term, names) for term in head.inners[0]))
+            return Term(factors=(self.heads.make(head.kind, head.data, (body,), own, power),))
+        inners = tuple(self.of(opened(head, at, which)) for which in range(len(head.inners)))
+        if head.kind == "sum":
+            return raised(self.heads, inners[0], power)
+        return Term(factors=(self.heads.make(head.kind, head.data, inners, (), power),))
