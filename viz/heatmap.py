@@ -5,7 +5,7 @@ The table is a Graphviz label like every other picture here; no plotting library
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -23,8 +23,11 @@ if TYPE_CHECKING:
 MOST_KEYS = 64
 """Beyond this many tokens on a side the numbers could not be read any more."""
 
+MOST_HEADS = 16
+
 _SIZE = 12
 _MOST_TIES = 3
+_ACROSS = 4
 
 
 def attention(
@@ -32,6 +35,8 @@ def attention(
     tokens: Sequence[str],
     keys: Sequence[str] | None = None,
     *,
+    scores: Tensor | values.Array | None = None,
+    masked: Tensor | values.Array | None = None,
     title: str | None = None,
     theme: AnyTheme = "auto",
     lang: Literal["en", "zh"] = "en",
@@ -40,12 +45,16 @@ def attention(
 
     Parameters
     ----------
-    weights : Tensor or array, shape (n, m)
-        Row i holds how much query i takes from each key.
+    weights : Tensor or array, shape (n, m) or (h, n, m), or AttentionSteps
+        Row i holds how much query i takes from each key.  Several heads stand beside each other.  All steps
+        of an attention, as ``return_steps=True`` gives them, are drawn as the stages that they are.
     tokens : sequence of str, length n
         The words that ask.
     keys : sequence of str, length m, optional
         The words that answer; the same words when absent.
+    scores, masked : Tensor or array, of the shape of the weights, optional
+        The stages before the weights: how well each key answers, and the same with hidden keys at minus
+        infinity.
     title : str, optional
     theme : {"auto", "light", "dark"}
     lang : {"en", "zh"}
@@ -75,14 +84,32 @@ def attention(
     words = Words(lang)
     if theme not in ("auto", "light", "dark"):
         raise ArgumentError(f"theme={theme!r}; it is 'auto', 'light' or 'dark'.")
-    matrix = _matrix(weights)
     asking = [str(token) for token in tokens]
     answering = asking if keys is None else [str(key) for key in keys]
-    _check(matrix, asking, answering, keys is not None)
+    stages = stages_of(weights, scores, masked)
+    for matrix in stages.values():
+        _check(matrix, asking, answering, keys is not None, stages["weights"].shape)
     heading = title if title is not None else words("map title")
-    chart = _Chart(matrix, asking, answering, heading, "dark" if theme == "dark" else "light", words)
-    parts = Parts(dot=chart.dot, text=chart.text, alt_text=chart.text, data=chart.data)
+    shade: colours.Theme = "dark" if theme == "dark" else "light"
+
+    def chart(matrix: values.Array, caption: str, read: bool) -> Chart:
+        return Chart(matrix, asking, answering, caption, shade, words, read)
+
+    picture = Grid.of(stages, heading, chart, words) if len(stages) > 1 or stages["weights"].ndim > 2 else None
+    shown = picture or chart(stages["weights"], heading, True)
+    parts = Parts(dot=shown.dot, text=shown.text, alt_text=shown.text, data=shown.data)
     return Drawing(heading, theme, parts, lang)
+
+
+def stages_of(weights: Any, scores: Any = None, masked: Any = None) -> dict[str, values.Array]:
+    """The stages that are there, by name, in the order in which they are computed."""
+    if hasattr(weights, "masked_scores"):
+        steps = weights
+        scores = steps.scores if scores is None else scores
+        masked = steps.masked_scores if masked is None and steps.keep is not None else masked
+        weights = steps.weights
+    given = {"scores": scores, "masked": masked, "weights": weights}
+    return {name: _matrix(stage) for name, stage in given.items() if stage is not None}
 
 
 def reading(row: values.Array, query: str, answers: Sequence[str], words: Words) -> str:
@@ -102,7 +129,7 @@ def reading(row: values.Array, query: str, answers: Sequence[str], words: Words)
     return words(key, query=query, key=named, weight=values.cells(np.array([[best]]), 2)[0][0])
 
 
-class _Chart:
+class Chart:
     """A checked heat map: its parts are the parts of a Drawing."""
 
     def __init__(
@@ -113,27 +140,28 @@ class _Chart:
         title: str,
         theme: colours.Theme,
         words: Words,
+        read: bool = True,
     ) -> None:
         self.matrix, self.title, self.theme, self.words = matrix, title, theme, words
         self.asking = [f"{visible(token)} ({at})" for at, token in enumerate(asking, 1)]
         self.answering = [f"{visible(token)} ({at})" for at, token in enumerate(answering, 1)]
         queries = [f"'{visible(token)}' ({at})" for at, token in enumerate(asking, 1)]
         answers = [f"'{visible(token)}' ({at})" for at, token in enumerate(answering, 1)]
-        self.sentences = [
-            reading(row, query, answers, words) for row, query in zip(matrix, queries)
-        ]
+        self.sentences = [reading(row, query, answers, words) for row, query in zip(matrix, queries)] if read else []
         finite = matrix[np.isfinite(matrix)]
-        self.shares = bool(((finite >= 0) & (finite <= 1)).all())
+        self.shares = read and bool(((finite >= 0) & (finite <= 1)).all())
         self.cells = values.cells(matrix, 2 if self.shares else None)
         self.tokens = asking, answering
         self.roles = colours.palette(theme)
 
     def dot(self) -> str:
+        """The picture: one node that is a table."""
         graph = dot.new_graph(self.theme)
-        graph.node("n0", shape="plain", label=labels.label(self._table()), id="n0")
+        graph.node("n0", shape="plain", label=labels.label(self.table()), id="n0")
         return str(graph.source)
 
-    def _table(self) -> str:
+    def table(self, read: bool = True) -> str:
+        """The heat map as a label's table, with or without the sentences below it."""
         scale: colours.Scale = "share" if self.shares else "signed"
         across = len(self.answering)
         width = round(max(map(em_width, self.answering)) * _SIZE * 1.07 + 4)  # one for all columns
@@ -147,9 +175,14 @@ class _Chart:
         heats = tables.heat_rows(self.matrix, self.cells, scale, self.theme, _SIZE)
         for at, (name, heat) in enumerate(zip(self.asking, heats)):
             rows.append([*([] if at else [asks]), self._cell(name, align="RIGHT"), *heat])
-        said = labels.table([[self._cell(line, align="LEFT")] for line in self.sentences], cellpadding=0)
-        rows.append([labels.tag("TD", said, colspan=across + 2, align="LEFT")])
+        if self.sentences and read:
+            rows.append([labels.tag("TD", self.said(), colspan=across + 2, align="LEFT")])
         return labels.table(rows, cellspacing=2, cellpadding=4)
+
+    def said(self) -> str:
+        """The sentences as a label's table; a blank where there are none."""
+        lines = self.sentences or [" "]
+        return labels.table([[self._cell(line, align="LEFT")] for line in lines], cellpadding=0)
 
     def _cell(
         self,
@@ -166,6 +199,7 @@ class _Chart:
         return labels.tag("TD", inner, align=align, **place)
 
     def text(self) -> str:
+        """The same table as text, with the sentences."""
         side = max(map(display_width, self.asking))
         longest = [max(map(len, column)) for column in zip(*self.cells)]
         widths = [2 + max(display_width(name), length) for name, length in zip(self.answering, longest)]
@@ -176,6 +210,7 @@ class _Chart:
         return "\n".join([*lines, *self.sentences]) + "\n"
 
     def data(self) -> dict[str, Any]:
+        """The table as plain data."""
         asking, answering = self.tokens
         return {
             "format": data.FORMAT,
@@ -186,6 +221,62 @@ class _Chart:
             "weights": values.jsonable(self.matrix),
             "reading": self.sentences,
         }
+
+
+class Grid:
+    """Several heat maps in one picture: heads below each other, their stages beside each other.
+
+    Heads without stages stand beside each other, four in a row.
+    """
+
+    def __init__(self, rows: list[list[Chart]], title: str, theme: colours.Theme) -> None:
+        self.rows, self.title, self.theme = rows, title, theme
+
+    @classmethod
+    def of(
+        cls,
+        stages: dict[str, values.Array],
+        title: str,
+        chart: Callable[[values.Array, str, bool], Chart],
+        words: Words,
+    ) -> Grid:
+        """The grid of some stages, each (n, m) or (h, n, m)."""
+        heads = stages["weights"].shape[0] if stages["weights"].ndim == 3 else None
+        rows: list[list[Chart]] = []
+        for head in range(heads or 1):
+            row = []
+            for name, stage in stages.items():
+                caption = [words("head", number=head + 1)] if heads else []
+                caption += [words(f"stage {name}")] if len(stages) > 1 else []
+                matrix = stage[head] if heads else stage
+                row.append(chart(matrix, ": ".join(caption), name == "weights"))
+            rows.append(row)
+        if len(stages) == 1:
+            flat = [chart for row in rows for chart in row]
+            rows = [flat[at : at + _ACROSS] for at in range(0, len(flat), _ACROSS)]
+        return cls(rows, title, rows[0][0].theme)
+
+    def dot(self) -> str:
+        """All tables in one node, so that they line up."""
+        graph = dot.new_graph(self.theme)
+        ink = colours.palette(self.theme)["text"]
+        heading = labels.text(self.title, _SIZE + 5, colour=ink, bold=True, align="LEFT")
+        across = max(map(len, self.rows))
+        cells = [[labels.tag("TD", heading, align="LEFT", colspan=across)]]
+        for row in self.rows:
+            cells.append([labels.tag("TD", chart.table(read=False)) for chart in row])
+            cells.append([labels.tag("TD", chart.said(), align="LEFT") for chart in row])
+        graph.node("n0", shape="plain", label=labels.label(labels.table(cells, cellpadding=6)), id="n0")
+        return str(graph.source)
+
+    def text(self) -> str:
+        """The tables one after the other."""
+        return "\n".join([visible(self.title), "", *(chart.text() for row in self.rows for chart in row)])
+
+    def data(self) -> dict[str, Any]:
+        """All tables as plain data."""
+        maps = [chart.data() for row in self.rows for chart in row]
+        return {"format": data.FORMAT, "kind": "attention grid", "title": self.title, "maps": maps}
 
 
 def _right(words: str, width: int) -> str:
@@ -200,30 +291,44 @@ def _matrix(weights: Any) -> values.Array:
     return array.astype(np.float64)
 
 
-def _check(matrix: values.Array, asking: list[str], answering: list[str], with_keys: bool) -> None:
+def _check(
+    matrix: values.Array, asking: list[str], answering: list[str], with_keys: bool, weights: tuple[int, ...]
+) -> None:
     wanted = f"({len(asking)}, {len(answering)})"
     counts = f"{len(asking)} tokens" + (f" and {len(answering)} keys" if with_keys else "")
-    if matrix.ndim != 2:
+    if matrix.shape != weights:
+        raise ShapeError(
+            message(
+                f"attention: a stage has shape {matrix.shape}, the weights have shape {weights}.",
+                "The stages are the same table at different moments.",
+                "Give scores, masked scores and weights of one attention.",
+            )
+        )
+    if matrix.ndim not in (2, 3):
         raise ShapeError(
             message(
                 f"attention(weights: {matrix.shape}, {counts}): expected weights of shape {wanted}.",
-                "One picture shows one head of one sentence: a row for each query, a column for each key.",
+                "One picture shows one sentence: a row for each query, a column for each key; (h, n, m) for h heads.",
                 _picking(matrix.shape, wanted),
             )
         )
-    if matrix.shape != (len(asking), len(answering)):
+    if matrix.shape[-2:] != (len(asking), len(answering)):
         raise ShapeError(
             message(
                 f"attention(weights: {matrix.shape}, {counts}): expected weights of shape {wanted}.",
                 "Each row belongs to one token that asks, each column to one key that answers.",
                 "Give the tokens of the keys as keys=[...]."
-                if not with_keys and matrix.shape[0] == len(asking)
+                if not with_keys and matrix.shape[-2] == len(asking)
                 else "Give as many words as there are rows and columns.",
             )
         )
     if not asking or not answering:
         raise ArgumentError("attention: there is no token, so there is nothing to draw.")
-    if max(matrix.shape) > MOST_KEYS:
+    if matrix.ndim == 3 and not 0 < len(matrix) <= MOST_HEADS:
+        instead = f"Draw some of them: weights[:{MOST_HEADS}]."
+        what = f"attention: {len(matrix)} heads; between 1 and {MOST_HEADS} can be drawn."
+        raise ArgumentError(message(what, "", instead))
+    if max(matrix.shape[-2:]) > MOST_KEYS:
         raise ArgumentError(
             message(
                 f"attention(weights: {matrix.shape}): more than {MOST_KEYS} tokens on a side.",
@@ -236,5 +341,5 @@ def _check(matrix: values.Array, asking: list[str], answering: list[str], with_k
 def _picking(shape: tuple[int, ...], wanted: str) -> str:
     if len(shape) < 2:
         return f"Give one row for each query: shape {wanted}."
-    first = ", ".join("0" for _ in shape[:-2])
-    return f"Choose one: weights[{first}] has shape {shape[-2:]}."
+    first = ", ".join("0" for _ in shape[:-3])
+    return f"Choose one: weights[{first}] has shape {shape[-3:]}, one table a head."

@@ -73,8 +73,8 @@ def test_a_tensor_is_taken_as_it_is():
     [
         (np.zeros((2, 3)), ["a", "b"], None, r"\(2, 3\), 2 tokens\).*\(2, 2\)(?s:.*)keys="),
         (np.zeros((3, 3)), ["a", "b"], None, r"\(3, 3\), 2 tokens\).*expected.*\(2, 2\)"),
-        (np.zeros((2, 4, 4)), list("abcd"), None, r"\(2, 4, 4\)(?s:.*)weights\[0\] has shape \(4, 4\)"),
-        (np.zeros((1, 2, 4, 4)), list("abcd"), None, r"weights\[0, 0\]"),
+        (np.zeros((1, 2, 4, 4)), list("abcd"), None, r"weights\[0\] has shape \(2, 4, 4\), one table a head"),
+        (np.zeros((2, 4, 3)), list("abcd"), None, r"\(2, 4, 3\), 4 tokens\).*\(4, 4\)"),
         (np.zeros(3), list("abc"), None, r"\(3,\).*expected.*\(3, 3\)"),
         (np.zeros((2, 2)), ["a", "b"], ["x"], r"2 tokens and 1 keys.*\(2, 1\)"),
     ],
@@ -102,3 +102,48 @@ def test_any_token_appears_as_it_is(token):
     drawing = viz.attention([[1.0]], [token])
     assert f"{token} (1)" in texts(drawing.svg)
     assert f"'{token}' (1) looks most" in drawing.text
+
+
+# Stages and heads -----------------------------------------------------------------------------------------
+
+
+def steps(**options):
+    rng = np.random.default_rng(0)
+    q, k, v = (ta.tensor(rng.normal(size=(3, 2))) for _ in range(3))
+    return ta.nn.attention(q, k, v, return_steps=True, **options)
+
+
+def test_the_three_stages_stand_beside_each_other():
+    found = steps(causal=True)
+    drawing = viz.attention(found, WORDS)
+    shown = texts(drawing.svg)
+    for words in ("Scores: how well each key answers", "Masked: hidden keys at minus infinity"):
+        assert words in shown
+    assert shown.count("-inf") == 3 and shown.count("query asks ↓") == 3 and shown.count("key answers →") == 3
+    maps = json.loads(drawing.json)["maps"]
+    np.testing.assert_array_equal(maps[0]["weights"], found.scores.data)
+    np.testing.assert_array_equal(maps[2]["weights"], found.weights.data)
+    assert drawing.text.count("looks most at") == 3 and "'I' (1) looks most at 'I' (1): 1.00" in drawing.text
+
+
+def test_without_a_mask_there_are_two_stages():
+    assert len(json.loads(viz.attention(steps(), WORDS).json)["maps"]) == 2
+    assert len(json.loads(viz.attention(WEIGHTS, WORDS, scores=WEIGHTS * 3).json)["maps"]) == 2
+
+
+def test_scores_between_0_and_1_are_not_taken_for_weights():
+    drawing = viz.attention(WEIGHTS, WORDS, scores=WEIGHTS)
+    assert drawing.text.count("looks most at") == 3
+
+
+def test_heads_stand_beside_each_other():
+    drawing = viz.attention(np.stack([WEIGHTS] * 5), WORDS, lang="zh")
+    shown = texts(drawing.svg)
+    assert {"头 1", "头 5"} <= set(shown) and len(json.loads(drawing.json)["maps"]) == 5
+
+
+def test_stages_that_do_not_belong_together_and_too_many_heads_are_refused():
+    with pytest.raises(ShapeError, match="a stage has shape"):
+        viz.attention(WEIGHTS, WORDS, scores=WEIGHTS[:2])
+    with pytest.raises(ArgumentError, match="17 heads"):
+        viz.attention(np.stack([WEIGHTS] * 17), WORDS)
