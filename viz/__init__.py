@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from viz.attention_pages import attention_page
     from viz.comparing import diff
     from viz.drawing import Drawing
     from viz.graphs import draw
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from viz.page import Page
     from viz.stepping import step
 
-__all__ = ["Drawing", "Page", "attention", "diff", "draw", "modules", "step"]
+__all__ = ["Drawing", "Page", "attention", "attention_page", "diff", "draw", "modules", "step"]
 
 __tinyattn_viz__ = True
 """The mark by which tinyattn tells this package from another module that happens to be called viz."""
@@ -28,6 +29,7 @@ _HOME = {
     "Drawing": "viz.drawing",
     "Page": "viz.page",
     "attention": "viz.heatmap",
+    "attention_page": "viz.attention_pages",
     "diff": "viz.comparing",
     "draw": "viz.graphs",
     "modules": "viz.module_tree",

@@ -88,7 +88,7 @@ def attention(
     answering = asking if keys is None else [str(key) for key in keys]
     stages = stages_of(weights, scores, masked)
     for matrix in stages.values():
-        _check(matrix, asking, answering, keys is not None, stages["weights"].shape)
+        check(matrix, asking, answering, keys is not None, stages["weights"].shape)
     heading = title if title is not None else words("map title")
     shade: colours.Theme = "dark" if theme == "dark" else "light"
 
@@ -291,9 +291,10 @@ def _matrix(weights: Any) -> values.Array:
     return array.astype(np.float64)
 
 
-def _check(
+def check(
     matrix: values.Array, asking: list[str], answering: list[str], with_keys: bool, weights: tuple[int, ...]
 ) -> None:
+    """See that a stage fits the words and the weights; refuse it in words if not."""
     wanted = f"({len(asking)}, {len(answering)})"
     counts = f"{len(asking)} tokens" + (f" and {len(answering)} keys" if with_keys else "")
     if matrix.shape != weights:

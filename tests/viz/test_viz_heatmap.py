@@ -147,3 +147,29 @@ def test_stages_that_do_not_belong_together_and_too_many_heads_are_refused():
         viz.attention(WEIGHTS, WORDS, scores=WEIGHTS[:2])
     with pytest.raises(ArgumentError, match="17 heads"):
         viz.attention(np.stack([WEIGHTS] * 17), WORDS)
+
+
+# The page -------------------------------------------------------------------------------------------------
+
+
+def test_the_page_has_a_table_for_every_head_of_every_variant():
+    page = viz.attention_page({"softmax": np.stack([WEIGHTS] * 2), "relu": WEIGHTS * 2}, WORDS)
+    assert page.html.count("<figure") == 3 and page.text.count("looks most at") == 9
+    assert 'data-variant="relu" data-head="0"' in page.html and "http:" not in page.html
+    plain = page.html.replace("&#x27;", "'")
+    assert '<td class="s6">0.75</td>' in plain and "'I' (1) 最关注 'I' (1)：0.75" in plain
+
+
+def test_tokens_and_names_of_variants_are_text():
+    nasty = '"></script><img src=x onerror=alert(1)>'
+    page = viz.attention_page({nasty: [[1.0]], "b": [[1.0]]}, [nasty], title=nasty)
+    assert "<img" not in page.html and page.html.count("<script") == 2
+
+
+def test_a_page_without_tables_or_with_too_many_is_refused():
+    with pytest.raises(ArgumentError, match="empty"):
+        viz.attention_page({}, WORDS)
+    with pytest.raises(ArgumentError, match="at most 48"):
+        viz.attention_page({str(i): np.stack([WEIGHTS] * 16) for i in range(4)}, WORDS)
+    with pytest.raises(ShapeError, match="expected weights"):
+        viz.attention_page(WEIGHTS, ["I"])

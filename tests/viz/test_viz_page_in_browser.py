@@ -376,3 +376,51 @@ def test_a_name_that_looks_like_markup_is_shown_as_it_is(browser, tmp_path):
     assert one(browser, "h1").text == name and name in one(browser, "#say").text
     one(browser, "#last").click()
     assert name in one(browser, "#tables").text and not browser.find_elements(By.TAG_NAME, "img")
+
+
+# The page of attention weights ----------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def weights_page(tmp_path_factory):
+    rng = np.random.default_rng(0)
+    raw = rng.normal(size=(2, 4, 4))
+    soft = np.exp(raw) / np.exp(raw).sum(axis=-1, keepdims=True)
+    variants = {"softmax": soft, "relu": np.maximum(raw, 0)}
+    path = tmp_path_factory.mktemp("weights") / "attention.html"
+    viz.attention_page(variants, "I saw a saw".split()).save(path)
+    return path
+
+
+def test_pointing_at_a_token_shows_its_row_in_every_table(browser, weights_page):
+    opened(browser, weights_page)
+    row = browser.find_elements(By.CSS_SELECTOR, "tbody tr")[1]
+    ActionChains(browser).move_to_element(row).perform()
+    assert len(browser.find_elements(By.CSS_SELECTOR, "tr.on")) == 4
+    assert "'saw' (2) looks most at" in one(browser, "figure p").text
+    browser.execute_script("document.querySelector('tbody th').focus()")
+    ActionChains(browser).send_keys(Keys.ARROW_DOWN, Keys.ARROW_DOWN, Keys.ENTER).perform()
+    assert "'a' (3) looks most at" in one(browser, "figure p").text
+
+
+def test_heads_and_variants_are_chosen_and_the_language_switched(browser, weights_page):
+    opened(browser, weights_page)
+    figures = "return [...document.querySelectorAll('figure')].filter(f => f.offsetParent !== null).length"
+    assert browser.execute_script(figures) == 4
+    Select(one(browser, "#variant")).select_by_value("relu")
+    assert browser.execute_script(figures) == 2
+    Select(one(browser, "#head")).select_by_value("2")
+    assert browser.execute_script(figures) == 1
+    one(browser, "#language").click()
+    assert one(browser, "html").get_attribute("lang") == "zh"
+    shown = [f.text for f in browser.find_elements(By.TAG_NAME, "figcaption") if f.is_displayed()]
+    assert shown == ["relu, 头 2"]
+
+
+@pytest.mark.parametrize("size", [NARROW, WIDE], ids=["narrow", "wide"])
+def test_the_weights_fit_the_screen(browser, weights_page, size):
+    emulate(browser, *size, scheme="dark")
+    opened(browser, weights_page)
+    assert browser.execute_script("return document.documentElement.scrollWidth") <= size[0]
+    if folder := os.environ.get("TINYATTN_SCREENSHOTS"):
+        browser.save_screenshot(os.path.join(folder, f"attention-{size[0]}.png"))
