@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -12,10 +13,10 @@ from tinyattn.check import pointing
 from tinyattn.check.bounded import Bounded
 from tinyattn.check.exact import exact_check
 from tinyattn.check.numeric import Slope, complex_slope, scale_of, slope_of
-from tinyattn.check.replay import Replay
+from tinyattn.check.replay import Replay, words_of
 from tinyattn.check.report import Report, Row
 from tinyattn.check.subject import Arrays, Recorded, Subject, op_subjects
-from tinyattn.errors import ArgumentError, message
+from tinyattn.errors import ArgumentError, GradientLost, message
 from tinyattn.ops import Op
 from tinyattn.places import caller_variables
 
@@ -115,6 +116,7 @@ class _Check:
         self.subject, self.rng, self.modes = subject, rng, modes
         self.given = None if rtol is None and atol is None else (rtol or 0.0, atol or 0.0)
         self.report = Report(subject.name)
+        self.before: Any = None  # the graph of the order before
 
     def run(self, order: int) -> Report:
         subject = self.subject
@@ -130,7 +132,7 @@ class _Check:
             if step.bent:
                 self.report.note(f"order {n + 1} is not looked at: at a kink the gradient jumps")
                 break
-            subject = subject.slope(step.cotangents, step.directions)
+            subject, self.before = subject.slope(step.cotangents, step.directions), self.report.graph
         return self.report
 
     def allow(self, computed: float, expected: float) -> float:
@@ -168,12 +170,14 @@ class Step:
         """Go through the layers; False when there is nothing more to do."""
         report = self.report
         try:
-            self.recorded = self.subject.record()
+            with warnings.catch_warnings():
+                if self.order > 1:
+                    warnings.simplefilter("ignore", GradientLost)  # a rule that loses the recording is blamed by name
+                self.recorded = self.subject.record()
         except Exception as error:
             if self.order == 1:
                 raise
-            report.verdict = "wrong"
-            report.note(f"the gradient cannot be differentiated again: {type(error).__name__}: {str(error).splitlines()[0]}")
+            pointing.not_again(self, error)
             return False
         report.graph = self.recorded.graph
         if not self._look_at_values():
@@ -324,9 +328,11 @@ class Step:
         if "forward" not in self.check.modes or self.constant:
             return 0
         try:
-            pushed = self.recorded.push(self.directions)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", GradientLost)  # a rule that loses the recording is blamed by name
+                pushed = self.recorded.push(self.directions)
         except Exception as error:
-            self.report.note(f"forward mode does not run: {type(error).__name__}: {str(error).splitlines()[0]}")
+            self.report.note(f"forward mode does not run: {type(error).__name__}: {words_of(error)}")
             return 1
         found = float(sum(np.add.reduce(c * p, axis=None) for c, p in zip(self.cotangents, pushed, strict=True)))
         along = [float(np.add.reduce(g * d, axis=None)) for g, d in zip(self.gradients, self.directions, strict=True)]

@@ -120,11 +120,12 @@ def likely_mistake(fault: Fault, graph: Any) -> Mistake | None:
     with np.errstate(all="ignore"):
         if scene.got is not None and scene.got.shape != scene.x.shape:
             return _by_shape(scene)
-        for candidates in _FAMILIES:
+        factor = _constant_factor(scene) if scene.want.size > 1 else None
+        for candidates in (_simple, *(_FAMILIES if factor is None else ())):
             for name, candidate, text in candidates(scene):
                 if scene.same(candidate):
                     return Mistake(name, text)
-        return _constant_factor(scene) or _by_ratio(scene)
+        return _by_ratio(scene) or factor or _constant_factor(scene)
 
 
 Candidates = Iterator[tuple[str, Any, str]]
@@ -312,7 +313,10 @@ def _constant_factor(scene: Scene) -> Mistake | None:
         return None
     ratios = got[big] / want[big]
     factor = float(np.median(ratios))
-    if not np.isfinite(factor) or not np.abs(ratios - factor).max() <= 1e-7 * abs(factor) or abs(factor - 1) < 1e-9:
+    if not np.isfinite(factor) or not np.abs(ratios - factor).max() <= 1e-7 * abs(factor) or abs(factor - 1) < 1e-9 or factor == 0:
+        return None
+    everywhere = np.abs(got - factor * want)[np.isfinite(want)]
+    if not everywhere.max() <= 1e-6 * float(np.abs(got).max()):
         return None
     name, words = _words_for(factor, scene)
     if ratios.size < 2 and not words:
@@ -323,10 +327,12 @@ def _constant_factor(scene: Scene) -> Mistake | None:
 def _words_for(factor: float, scene: Scene) -> tuple[str, str]:
     sizes = {f"{size}": float(size) for size in (*scene.x.shape, *scene.y.shape) if size > 1}
     total = float(scene.x.size)
-    counts = {*sizes.values(), total, total / max(scene.y.size, 1)} - {1.0}
+    counts = {n for n in (*sizes.values(), total, total / max(scene.y.size, 1), scene.y.size / max(total, 1)) if n >= 2}
     off = "off by a constant factor"
-    if any(abs(factor - n) < 1e-7 * n for n in counts) and _averages(scene):
+    if any(abs(factor - n) < 1e-7 * n for n in counts) and _averages(scene, factor):
         return "gradient of the mean without 1/n", f": the mean divides by {factor:.0f}, and so does its gradient"
+    if _is_broadcast(scene) and any(abs(factor * n - 1) < 1e-7 for n in counts):
+        return "averaged instead of summed", ": the gradients of copies are added, not averaged"
     for n in sorted(counts):
         for value, words in ((n, f"{n:.0f}"), (1 / n, f"1/{n:.0f}"), (math.sqrt(n), f"√{n:.0f}"), (1 / math.sqrt(n), f"1/√{n:.0f}")):
             for sign in (1, -1):
@@ -338,7 +344,7 @@ def _words_for(factor: float, scene: Scene) -> tuple[str, str]:
     return off, ""
 
 
-def _averages(scene: Scene) -> bool:
+def _averages(scene: Scene, n: float) -> bool:
     """Whether the operation divides by how many there are: a constant input comes back as it is, or a loss says mean."""
     if "mean" in [value for value in scene.params.values() if isinstance(value, str)] or "mean" in scene.op.name:
         return True
@@ -347,6 +353,8 @@ def _averages(scene: Scene) -> bool:
         inputs[scene.slot] = np.full(scene.x.shape, 2.0)
         if np.allclose(scene.forward(inputs, scene.params), 2.0) and scene.y.size < scene.x.size:
             return True
+        if _divides_by(scene, n):
+            return True
         once = scene.forward(scene.inputs, scene.params)
         twice = scene.forward([np.concatenate([x, x]) for x in scene.inputs], scene.params)
         return once.shape == () and bool(np.allclose(once, twice))
@@ -354,11 +362,20 @@ def _averages(scene: Scene) -> bool:
         return False
 
 
+def _divides_by(scene: Scene, n: float) -> bool:
+    """Whether one number comes out, and a step on the way divides by n."""
+    from tinyattn.check.paths import traced
+
+    graph = traced(scene) if scene.y.shape == () else None
+    divided = [graph.nodes[node.inputs[1]] for node in graph.nodes if node.op_name == "divide"] if graph is not None else []
+    return any(each.kind == "constant" and each.shape == () and abs(float(each.value) - n) < 1e-7 * n for each in divided)
+
+
 def _by_ratio(scene: Scene) -> Mistake | None:
     """Entry by entry off by x, y or a power of them."""
     got, want, x, y = scene.got, scene.want, scene.x, scene.y
     assert got is not None
-    factors = {"x": x, "y": y} if x.shape == y.shape else {"x": x}
+    factors = {"x": x, "y": y} if y.shape in (x.shape, ()) else {"x": x}
     for slot, other in enumerate(scene.inputs):
         if slot != scene.slot and other.shape == want.shape:
             factors["the other input"] = other
@@ -378,5 +395,5 @@ def _paths(scene: Scene) -> Candidates:
 
 
 _FAMILIES: tuple[Callable[[Scene], Candidates], ...] = (
-    _simple, _of_softmax, _of_the_jacobian, _conditions, _transposes, _swapped, _other_parameters, _elsewhere, _paths,
+    _of_softmax, _of_the_jacobian, _conditions, _transposes, _swapped, _other_parameters, _elsewhere, _paths,
 )  # fmt: skip

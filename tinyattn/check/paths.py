@@ -15,11 +15,12 @@ import numpy as np
 from tinyattn.check.replay import Replay
 
 LONGEST = 60  # steps of a forward that is still looked at
+SHORT = 16  # of which two are cut at once
 
 
 def candidates_by_path(scene: Any) -> Iterator[tuple[str, Any, str]]:
     """Gradients with one step detached, and with one of several contributions kept."""
-    graph = _traced(scene)
+    graph = traced(scene)
     if graph is None:
         return
     leaf = next((node.index for node in graph.nodes if node.name == "the input"), None)
@@ -32,6 +33,7 @@ def candidates_by_path(scene: Any) -> Iterator[tuple[str, Any, str]]:
             found = _gradient(replay, scene.g, leaf, dropped=lambda n, slot, at=node.index: n == at)
             where = f"{node.name} (a {node.op_name})" if node.name != node.op_name else node.op_name
             yield "detached branch", found, f"the path through {where} was left out: it was treated as a constant"
+    yield from _two_steps(replay, scene.g, leaf)
     for node in graph.nodes:
         readers = graph.consumers(node.index)
         if len(readers) > 1 and node.requires_grad:
@@ -41,7 +43,19 @@ def candidates_by_path(scene: Any) -> Iterator[tuple[str, Any, str]]:
                 yield "overwritten instead of accumulated", found, f"{what} is used {len(readers)} times, but only one contribution counts; contributions are added (+=)"
 
 
-def _traced(scene: Any) -> Any:
+def _two_steps(replay: Replay, g: np.ndarray, leaf: int) -> Iterator[tuple[str, Any, str]]:
+    """Two steps cut at once, in a short forward: mean and variance of layer norm, for instance."""
+    graph = replay.graph
+    steps = [node for node in graph.nodes if node.op is not None and node.requires_grad and node.index not in graph.outputs]
+    if len(steps) > SHORT:
+        return
+    for at, first in enumerate(steps):
+        for second in steps[at + 1 :]:
+            found = _gradient(replay, g, leaf, dropped=lambda n, slot, both=(first.index, second.index): n in both)
+            yield "detached branch", found, f"the paths through {first.name} and {second.name} were left out: they were treated as constants"
+
+
+def traced(scene: Any) -> Any:
     """The forward in small steps, recorded on tensors; None where it does not run on them."""
     from tinyattn import Graph, tensor
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from tinyattn.check.mistakes import Mistake, likely_mistake
 from tinyattn.check.numeric import Slope, scale_of, slope_of
 from tinyattn.check.replay import Replay, words_of
 from tinyattn.check.report import Blame
+from tinyattn.errors import GradientLost
 
 if TYPE_CHECKING:
     from tinyattn.check.gradients import Step
@@ -42,7 +44,7 @@ def point(step: Step, kind: str, error: Exception | None = None) -> None:
     if error is not None:
         report.note(f"the backward pass raised {type(error).__name__}: {words_of(error)}")
         return
-    if _unrecorded(step):
+    if _lost_on_tensors(step) or _unrecorded(step):
         return
     _not_added_up(step)
 
@@ -230,6 +232,67 @@ def _kink_node(step: Step, slot: int, place: tuple[int, ...], scale: float) -> A
             if np.any((bent | steep) & (size > 0)) or np.isnan(right).any() != np.isnan(left).any():
                 return node
     return None
+
+
+# -- rules that lose the recording ---------------------------------------------------------------------------
+
+
+def _lost_on_tensors(step: Step) -> bool:
+    """Right numbers, but a rule that tensors do not survive: forward mode and higher orders lose their way there."""
+    report, graph = step.report, step.recorded.graph
+    if step.order > 1:
+        graph = step.check.before
+    elif any(not row.passed and row.way == "reverse" for row in report.rows):
+        return False
+    for node in reversed(graph.nodes):
+        if node.op is not None and node.requires_grad and (why := _why_lost(graph, node)):
+            enter_lost(report, node, why)
+            return True
+    return False
+
+
+def not_again(step: Step, error: Exception) -> None:
+    """The gradient could not be recorded, so there is no gradient of it."""
+    report, graph = step.report, step.check.before
+    report.verdict = "wrong"
+    for node in reversed(graph.nodes):
+        if node.op is not None and node.requires_grad and (why := _why_lost(graph, node)):
+            enter_lost(report, node, why)
+            return
+    report.note(f"the gradient cannot be differentiated again: {type(error).__name__}: {words_of(error)}")
+
+
+def enter_lost(report: Any, node: Any, why: str) -> None:
+    """Blame a rule that does not run on tensors."""
+    blame = Blame(node.op_name, node.name, node.index)
+    blame.file, blame.line = node.file, node.line
+    blame.problem = (
+        f"the rule is right for numbers, but {why}; forward mode and gradients of gradients need it to run on tensors: "
+        "write it with operators and NumPy functions, without np.asarray, float(), out= or assignment into an array"
+    )
+    blame.mistake = Mistake("rule not recorded", "a gradient inside the rule ends where a tensor is turned into a plain array")
+    report.blame = blame
+
+
+def _why_lost(graph: Any, node: Any) -> str:
+    """Why the rule of a node cannot be recorded; "" when it can."""
+    from tinyattn.tensor import Tensor, tensor
+
+    op = node.op
+    if op.composed is not None or op.saves:
+        return ""
+    inputs = [tensor(graph.nodes[source].value, requires_grad=graph.nodes[source].requires_grad) for source in node.inputs]
+    g = tensor(np.ones(node.shape, node.dtype), requires_grad=True)
+    wanted = [x.requires_grad for x in inputs]
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always", GradientLost)
+        try:
+            made = op.pull(g, op(*inputs, *node.params.values()), None, inputs, tuple(node.params.values()), wanted)
+        except Exception as error:
+            return f"on tensors it raises {type(error).__name__}: {words_of(error)}"
+    if any(want and c is not None and not isinstance(c, Tensor) for want, c in zip(wanted, made, strict=True)):
+        return "given tensors it returns a plain array"
+    return "it turns a tensor into a plain array on the way" if any(w.category is GradientLost for w in heard) else ""
 
 
 # -- what was not recorded ------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from tinyattn.check.duck import Duck
-from tinyattn.check.gradients import check_gradients, combined
+from tinyattn.check.gradients import MODES, check_gradients, combined
 from tinyattn.check.report import Report
 from tinyattn.errors import ArgumentError, ArgumentTypeError, message
 from tinyattn.ops import Op
@@ -88,7 +88,8 @@ def check_rule(
     reports = []
     for inputs in points:
         op = op_of(forward, backward, inputs, "the function" if title == "<lambda>" else title, definition)
-        reports.append(check_gradients(op, *inputs, order=order, rtol=rtol, atol=atol, seed=seed))
+        modes = ("reverse",) if order == 1 else MODES  # forward mode wants rules that run on tensors
+        reports.append(check_gradients(op, *inputs, order=order, modes=modes, rtol=rtol, atol=atol, seed=seed))
     return combined(reports)
 
 
