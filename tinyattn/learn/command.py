@@ -9,8 +9,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tinyattn.errors import TinyattnError
+from tinyattn.files import write_whole
 from tinyattn.learn import library
-from tinyattn.learn.lesson import Lesson
+from tinyattn.learn.lesson import Lesson, LessonError
+from tinyattn.learn.notebook import notebook
 from tinyattn.learn.progress import Progress
 from tinyattn.learn.session import Screen, Session, begin, checked_folder, steps_of
 from tinyattn.learn.words import language_of_the_locale
@@ -45,6 +47,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("lesson", nargs="?", help="number or part of the name: 10, one_query")
     parser.add_argument("--all", action="store_true", help="run it through without waiting")
+    parser.add_argument("--notebook", action="store_true", help="write it as a notebook into the folder of --out")
     parser.add_argument("--restart", action="store_true", help="begin at the first step, not where you stopped")
     parser.add_argument("--lang", choices=["en", "zh"], help="language of the prose; default: from the locale")
     parser.add_argument(
@@ -60,6 +63,8 @@ def _parser() -> argparse.ArgumentParser:
 
 def _walk(arguments: argparse.Namespace, screen: Screen) -> int:
     lesson = library.find(arguments.lesson)
+    if arguments.notebook:
+        return _write_notebook(lesson, screen, checked_folder(arguments.out))
     progress = Progress()
     if progress.trouble:
         screen.alarm(progress.trouble)
@@ -69,6 +74,17 @@ def _walk(arguments: argparse.Namespace, screen: Screen) -> int:
     if code == 0 and progress.done(lesson.number) and not progress.step(lesson.number, lesson.fingerprint):
         _say_next(lesson, screen)
     return code
+
+
+def _write_notebook(lesson: Lesson, screen: Screen, out: Path) -> int:
+    path = out / f"{lesson.path.stem}.ipynb"
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        write_whole(path, notebook(lesson, screen.lang))
+    except OSError as error:
+        raise LessonError(f"the notebook cannot be written: {error.strerror}.", str(path)) from None
+    screen.faint(screen.sayings("notebook", path=path))
+    return 0
 
 
 def _say_next(lesson: Lesson, screen: Screen) -> None:

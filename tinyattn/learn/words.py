@@ -49,6 +49,7 @@ _SAYINGS: dict[str, tuple[str, str]] = {
     ),
     "finished": ("Lesson {number} is done.", "第 {number} 课已完成。"),
     "next": ("Next: tinyattn learn {number}  ({title})", "下一课：tinyattn learn {number}（{title}）"),
+    "notebook": ("Notebook: {path}", "笔记本：{path}"),
     "page": ("Page, to open in a browser: {path}", "网页，请用浏览器打开：{path}"),
     "picture": ("Picture: {path}", "图片：{path}"),
     "no picture": ("(The picture was not drawn: {why})", "（没有画出图片：{why}）"),
