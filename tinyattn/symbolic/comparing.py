@@ -65,6 +65,9 @@ class Report:
         made it, and the formula that should have held.
     op : str
         The operation to blame, "" if none.
+    sympy_way : str
+        How SymPy went: it differentiated the whole loss at once, or every operation by itself where that would be
+        too long.
     """
 
     def __init__(self, leaves: Sequence[str], found: dict[str, dict[str, Any]], unavailable: dict[str, str]) -> None:
@@ -73,7 +76,7 @@ class Report:
             Pair(leaf, first, second, found[first][leaf], found[second][leaf])
             for leaf in leaves for first, second in combinations(found, 2)
         )  # fmt: skip
-        self.blame, self.op = "", ""
+        self.blame, self.op, self.sympy_way = "", "", ""
 
     def __bool__(self) -> bool:
         return all(pair.passed for pair in self.pairs)
@@ -103,6 +106,7 @@ class Report:
         widths = [max(len(row[column]) for row in rows) for column in range(len(head))]
         lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
         lines += [f"not compared: {way} ({why})" for way, why in self.unavailable.items()]
+        lines += [f"sympy {self.sympy_way}"] if self.sympy_way and "sympy" in self.found else []
         worst = [pair for pair in self.pairs if not pair.passed]
         if worst:
             pair = max(worst, key=lambda each: each.difference / max(each.bound, 1e-300))
@@ -181,6 +185,11 @@ def compare_graph(
         else:
             found[way] = {names[leaf]: value for leaf, value in result.items()}
     report = Report([names[leaf] for leaf in leaves], found, unavailable)
+    if "sympy" in found:
+        from tinyattn.symbolic.referee import choose_method
+
+        whole = choose_method(graph, leaves) == "whole"
+        report.sympy_way = "differentiated the whole loss at once" if whole else "went operation by operation"
     if lines is not None and formula is not None and not report and "autograd" in found:
         _find_blame(report, graph, lines, formula)
     return report

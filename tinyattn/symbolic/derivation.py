@@ -233,7 +233,7 @@ def _ancestors(graph: Any, output: int) -> list[int]:
 
 
 def _display_names(graph: Any, wanted: Sequence[int]) -> dict[int, str]:
-    """Give every node a name for print: the learner's own, else T1, T2, ... (A1, ... for leaves)."""
+    """Give every node a name for print: the learner's own, a number as itself, else T1, ... (A1, ... for leaves)."""
     taken = {graph.nodes[index].name for index in wanted if graph.nodes[index].named}
     names: dict[int, str] = {}
     counts = {"T": 0, "A": 0}
@@ -241,6 +241,9 @@ def _display_names(graph: Any, wanted: Sequence[int]) -> dict[int, str]:
         node = graph.nodes[index]
         if node.named:
             names[index] = node.name
+            continue
+        if node.kind == "constant" and node.shape == ():
+            names[index] = f"{float(node.value):.4g}"
             continue
         stem = "A" if node.op is None else "T"
         while True:

@@ -98,9 +98,12 @@ class Derivation:
     Examples
     --------
     >>> import tinyattn as ta
-    >>> x, W = ta.tensor([[1.0, 2.0]], name="x"), ta.tensor([[3.0], [4.0]], requires_grad=True, name="W")
-    >>> print(ta.derive(((x @ W) ** 2).sum(), wrt=[W]).gradient(W))
-    W̄ = xᵀ T̄1
+    >>> x = ta.tensor([[1.0, 2.0], [0.5, 1.0]], name="x")
+    >>> W = ta.tensor([[3.0], [4.0]], requires_grad=True, name="W")
+    >>> y = ta.tanh(x @ W)
+    >>> print(ta.derive(y, wrt=[W]).text("index"))
+    y_ib = tanh(Σ_a x_ia W_ab)
+    W̄_ab = Σ_i ȳ_ib x_ia (1 − y_ib²)
     """
 
     def __init__(

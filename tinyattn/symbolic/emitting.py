@@ -54,9 +54,10 @@ class Program:
         graph = lines.graph
         self.forward, _ = lines.in_order()
         self.called: dict[Quantity, str] = {}
-        self.leaves = [
-            q for index, q in lines.quantities.items() if graph.nodes[index].op is None and self._mentioned(q)
-        ]
+        every = [q for index, q in lines.quantities.items() if graph.nodes[index].op is None and self._mentioned(q)]
+        numbers = [q for q in every if graph.nodes[q.node].kind == "constant" and not q.axes]
+        self.called.update((q, repr(float(graph.nodes[q.node].value))) for q in numbers)
+        self.leaves = [q for q in every if q not in numbers]
         inputs = [*self.leaves, *self._parameters()]
         for quantity in (*inputs, *(line.quantity for line in self.forward)):
             if quantity not in self.called:

@@ -86,7 +86,7 @@ def op_formulas(op: Any, sample_shapes: Sequence[tuple[int, ...]], params: Mappi
     --------
     >>> from tinyattn.ops import REGISTRY
     >>> op_formulas(REGISTRY["softmax"], [(2, 3)], {"axis": 1, "keep": None})
-    ('y_ij = softmax_j(x_ij)', ['x̄_ij = y_ij (ȳ_ij − Σ_l ȳ_il y_il)'])
+    ('y_ia = softmax_a(x_ia)', ['x̄_ia = y_ia (ȳ_ia − Σ_b ȳ_ib y_ib)'])
     """
     rng = np.random.default_rng(0)
     inputs = [rng.uniform(0.5, 1.5, shape) for shape in sample_shapes]
