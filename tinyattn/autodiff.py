@@ -17,10 +17,11 @@ import numpy as np
 
 from tinyattn import explain
 from tinyattn import functions as ta
+from tinyattn.arguments import constant, operand, values_of
 from tinyattn.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError
 from tinyattn.mode import mode, switched
 from tinyattn.ops.helpers import carefully
-from tinyattn.tensor import Tensor, constant, tensor, values_of
+from tinyattn.tensor import Tensor, tensor
 
 ndarray = np.ndarray
 _by_creation = attrgetter("order")
@@ -322,7 +323,7 @@ def _traced(name: str, args: Sequence[Any], argnums: Sequence[int], nested: bool
     for n in argnums:
         if not -len(args) <= n < len(args):
             raise ArgumentError(f"{name}: argument {n} is to be differentiated, but only {len(args)} were given.")
-        x = ta.operand(args[n], name)
+        x = operand(args[n], name)
         array = x.data if x.dtype.kind == "f" else x.data.astype(float)
         values[n] = x * 1 if x.requires_grad and nested else tensor(array, requires_grad=True)
     return values, [values[n] for n in argnums]
@@ -473,7 +474,7 @@ def hvp(f: Callable[..., Tensor], x: Any, v: Any) -> Tensor:
     >>> ta.hvp(lambda x: (x ** 3).sum(), [1.0, 2.0], [1.0, 1.0])
     tensor([ 6., 12.], shape=(2,))
     """
-    direction, at = ta.operand(v, "hvp"), ta.operand(x, "hvp")
+    direction, at = operand(v, "hvp"), operand(x, "hvp")
     if direction.shape != at.shape:
         raise ShapeError(f"hvp: x has shape {at.shape} and the vector {direction.shape}; they must be equal.")
     return grad(lambda z: ta.sum(grad(f)(z) * direction))(x)  # type: ignore[no-any-return]

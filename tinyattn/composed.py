@@ -15,6 +15,19 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from tinyattn import functions as ta
+from tinyattn.arguments import (
+    Axis,
+    axis_tuple,
+    boolean,
+    floating,
+    in_range,
+    one_axis,
+    one_number,
+    operand,
+    whole_array,
+    whole_number,
+    yes_or_no,
+)
 from tinyattn.errors import (
     ArgumentError,
     ArgumentTypeError,
@@ -25,18 +38,6 @@ from tinyattn.errors import (
     message,
 )
 from tinyattn.explain import unfit
-from tinyattn.functions import (
-    Axis,
-    axis_tuple,
-    boolean,
-    in_range,
-    one_axis,
-    one_number,
-    operand,
-    whole_array,
-    whole_number,
-    yes_or_no,
-)
 from tinyattn.ops import elementwise
 from tinyattn.places import ENGINE, find_place, outside_package
 from tinyattn.tensor import Tensor, apply
@@ -44,7 +45,7 @@ from tinyattn.tensor import Tensor, apply
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from tinyattn.functions import TensorLike
+    from tinyattn.arguments import TensorLike
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -113,7 +114,7 @@ def _some(x: TensorLike, axis: Axis, name: str) -> Tensor:
     if math.prod(tensor.shape[a] for a in axis_tuple(axis, tensor, name)) == 0:
         hint = "Check that there is at least one row."
         raise unfit(ShapeError, name, tensor, "the average of nothing does not exist.", "An axis has size 0.", hint)
-    return ta._floating(tensor)
+    return floating(tensor)
 
 
 @named_by_caller
@@ -247,7 +248,7 @@ def logsumexp(x: TensorLike, axis: Axis = -1, keepdims: bool = False) -> Tensor:
     >>> ta.logsumexp([1000.0, 1000.0])
     tensor(1000.69314718, shape=())
     """
-    x = ta._floating(operand(x, "logsumexp"))
+    x = floating(operand(x, "logsumexp"))
     axes = axis_tuple(axis, x, "logsumexp")
     highest = x.data.max(axis=axes, keepdims=True, initial=-np.inf)
     shift = np.where(np.isfinite(highest), highest, 0.0).astype(x.dtype)  # cancels, so it is a constant
@@ -307,7 +308,7 @@ def softplus(x: TensorLike) -> Tensor:
     >>> ta.softplus([0.0])
     tensor([0.69314718], shape=(1,))
     """
-    x = ta._floating(operand(x, "softplus"))
+    x = floating(operand(x, "softplus"))
     return logsumexp(ta.stack([x, np.zeros_like(x.data)]), axis=0)
 
 
@@ -658,7 +659,8 @@ def masked_fill(x: TensorLike, mask: ArrayLike, value: float) -> Tensor:
     >>> ta.masked_fill([1.0, 2.0], [False, True], 0.0)
     tensor([1., 0.], shape=(2,))
     """
-    return ta.where(boolean(mask, "masked_fill", "mask"), one_number(value, "masked_fill", "value"), operand(x, "masked_fill"))
+    name = "masked_fill"
+    return ta.where(boolean(mask, name, "mask"), one_number(value, name, "value"), operand(x, name))
 
 
 @named_by_caller
@@ -856,7 +858,8 @@ def dropout(x: TensorLike, p: float, rng: np.random.Generator | int, training: b
     if not 0 <= share <= 1:
         raise ArgumentError(f"dropout: p={p} must lie between 0 and 1.")
     if not isinstance(rng, np.random.Generator) and (not isinstance(rng, (int, np.integer)) or rng < 0):
-        raise ArgumentTypeError(message(f"dropout: rng={rng!r} is not a source of chance.", "", "Give a seed, or np.random.default_rng(seed)."))
+        wrong = f"dropout: rng={rng!r} is not a source of chance."
+        raise ArgumentTypeError(message(wrong, "", "Give a seed, or np.random.default_rng(seed)."))
     if not yes_or_no(training, "dropout", "training") or share == 0:
         return x
     source = rng if isinstance(rng, np.random.Generator) else np.random.default_rng(rng)
@@ -867,8 +870,8 @@ def dropout(x: TensorLike, p: float, rng: np.random.Generator | int, training: b
 _METHODS = {
     function.__name__: function
     for function in (
-        mean, var, std, norm, logsumexp, square, reciprocal, softplus, silu, gelu, swapaxes, moveaxis, flip, split, trace,
-        dot, outer, masked_fill,
+        mean, var, std, norm, logsumexp, square, reciprocal, softplus, silu, gelu, swapaxes, moveaxis, flip, split,
+        trace, dot, outer, masked_fill,
     )
 }  # fmt: skip
 ta.add_methods(_METHODS)

@@ -6,95 +6,50 @@ numbers, shapes without -1), and applies its op.  Functions that are made of the
 
 from __future__ import annotations
 
-import math
-import operator
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, SupportsIndex
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tinyattn import elsewhere
-from tinyattn.errors import ArgumentError, ArgumentTypeError, AxisError, IndexRangeError, ShapeError, TinyattnError, message
+from tinyattn.arguments import (
+    Axis,
+    axis_tuple,
+    boolean,
+    constant,
+    expand_subscripts,
+    floating,
+    full_shape,
+    in_range,
+    key_part,
+    mask_for,
+    one_axis,
+    one_number,
+    operand,
+    operand_list,
+    shape_tuple,
+    values_of,
+    whole_array,
+    whole_number,
+    yes_or_no,
+)
+from tinyattn.errors import ArgumentError, ArgumentTypeError, AxisError, ShapeError, message
 from tinyattn.explain import unfit
 from tinyattn.ops import elementwise, fused, indexing, linear, reductions
 from tinyattn.ops import shape as shapes
 from tinyattn.ops import softmax as softmaxes
-from tinyattn.tensor import Tensor, apply, as_array, binary, constant, unary, values_of
+from tinyattn.tensor import Tensor, apply, binary, unary
 
 if TYPE_CHECKING:  # numpy.typing costs a tenth of importing NumPy, and only type checkers read it
     from numpy.typing import ArrayLike, DTypeLike
 
-    TensorLike = Tensor | ArrayLike
-Axis = SupportsIndex | Sequence[SupportsIndex] | None
-
-
-def operand(x: Any, name: str) -> Tensor:
-    """Anything that holds numbers as a tensor; what does not is refused in the name of the operation."""
-    if isinstance(x, Tensor):
-        return x
-    try:
-        return constant(x)
-    except TinyattnError as error:
-        raise type(error)(f"{name}: {error}") from None
+    from tinyattn.arguments import TensorLike
 
 
 def _two(op: Any, a: TensorLike, b: TensorLike) -> Tensor:
     if isinstance(a, Tensor) or isinstance(b, Tensor):
         return binary(op, a, b)
     return apply(op, (operand(a, op.name), operand(b, op.name)))
-
-
-def whole_number(value: Any, name: str, what: str) -> int:
-    """A whole number, or words: 1.0 and True are not meant here."""
-    if type(value) is int:
-        return value
-    try:
-        if isinstance(value, (bool, np.bool_)):
-            raise TypeError
-        return operator.index(value)
-    except TypeError:
-        why = "It counts axes or sizes, so it must be a whole number."
-        raise ArgumentTypeError(message(f"{name}: {what}={value!r} is a {type(value).__name__}.", why)) from None
-
-
-def one_number(value: Any, name: str, what: str) -> float:
-    """One real number without gradient, or words: it is a setting of the operation, not an operand."""
-    plain = values_of(value)
-    if isinstance(value, Tensor) and value.requires_grad or np.ndim(plain) > 0 or not isinstance(plain, (int, float, np.number, np.ndarray)):
-        shown = f"{what}={value!r}" if not isinstance(value, (Tensor, np.ndarray)) else what
-        raise ArgumentTypeError(message(f"{name}: {shown} must be one number without gradient."))
-    return float(plain)
-
-
-def yes_or_no(value: Any, name: str, what: str) -> bool:
-    """True or False, or words."""
-    if value is not False and not isinstance(value, (bool, np.bool_)):
-        raise ArgumentTypeError(f"{name}: {what}={value!r} must be True or False.")
-    return bool(value)
-
-
-def one_axis(axis: Any, ndim: int, name: str, x: Tensor | None = None) -> int:
-    """One axis as a non-negative number."""
-    number = whole_number(axis, name, "axis")
-    if not -ndim <= number < ndim:
-        count = "is no axis" if ndim == 0 else "is 1 axis" if ndim == 1 else f"are {ndim} axes"
-        why = f"There {count}" + (f", so axis goes from {-ndim} to {ndim - 1}." if ndim else ".")
-        what = f"axis {number} does not exist."
-        raise AxisError(message(f"{name}: {what}", why)) if x is None else unfit(AxisError, name, x, what, why)
-    return number % ndim
-
-
-def axis_tuple(axis: Any, x: Tensor, name: str) -> tuple[int, ...]:
-    """An axis argument, that is None for all, a number or several, as a tuple of non-negative numbers."""
-    ndim = x.ndim
-    if axis is None:
-        return tuple(range(ndim))
-    if isinstance(axis, (tuple, list)):
-        found = tuple(one_axis(a, ndim, name, x) for a in axis)
-        if len(set(found)) < len(found):
-            raise unfit(AxisError, name, x, f"axis={tuple(axis)} names an axis twice.", "Each axis can be named once.")
-        return found
-    return (one_axis(axis, ndim, name, x),)
 
 
 # -- arithmetic, entry by entry ---------------------------------------------------------------------------
@@ -225,8 +180,9 @@ def power(a: TensorLike, b: TensorLike) -> Tensor:
     >>> ta.power([-2.0, 3.0], 2)
     tensor([4., 9.], shape=(2,))
     """
-    if type(b) is int:
-        return apply(elementwise.integer_power, (operand(a, "power"),), (b,))
+    exponent: object = b
+    if type(exponent) is int:
+        return apply(elementwise.integer_power, (operand(a, "power"),), (exponent,))
     return _two(elementwise.power, a, b)
 
 
@@ -454,7 +410,8 @@ def clip(x: TensorLike, low: float | None = None, high: float | None = None) -> 
     >>> ta.clip([-2.0, 0.5, 7.0], 0, 1)
     tensor([0. , 0.5, 1. ], shape=(3,))
     """
-    bounds = [None if bound is None else one_number(bound, "clip", name) for bound, name in ((low, "low"), (high, "high"))]
+    given = ((low, "low"), (high, "high"))
+    bounds = [None if bound is None else one_number(bound, "clip", name) for bound, name in given]
     if bounds[0] is not None and bounds[1] is not None and bounds[0] > bounds[1]:
         raise ArgumentError(f"clip: low={low} is above high={high}, so nothing lies between.")
     if bounds == [None, None]:
@@ -485,34 +442,8 @@ def where(condition: ArrayLike | Tensor, a: TensorLike, b: TensorLike) -> Tensor
     """
     chosen = boolean(condition, "where", "condition")
     like = next((values_of(x).dtype for x in (a, b) if hasattr(x, "dtype")), None)
-    left, right = (x if isinstance(x, Tensor) else _constant_like(x, like, "where") for x in (a, b))
+    left, right = (x if isinstance(x, Tensor) else constant(x, like, "where") for x in (a, b))
     return apply(elementwise.where, (left, right), (chosen,))
-
-
-def _constant_like(x: Any, like: Any, name: str) -> Tensor:
-    try:
-        return constant(x, like)
-    except TinyattnError as error:
-        raise type(error)(f"{name}: {error}") from None
-
-
-def _copied(value: Any, name: str, what: str) -> np.ndarray:
-    """A copy as an array, so that later writes to a mask or to indices do not reach a recorded graph."""
-    try:
-        return np.array(values_of(value))
-    except (ValueError, TypeError) as error:
-        raise ArgumentTypeError(message(f"{name}: {what} is no array: {error}.", "", "Rows must be equally long.")) from None
-
-
-def boolean(value: Any, name: str, what: str) -> np.ndarray:
-    """A mask as a boolean array; numbers are refused, because 0/1, -inf and True mean different things to people."""
-    array = _copied(value, name, what)
-    if array.dtype != bool:
-        added = array.dtype.kind == "f" and np.isneginf(array).any()  # the other convention: 0 to keep, -inf to hide
-        instead = f"np.isfinite({what})" if added else f"{what} != 0, or x > 0 for the test you mean"
-        why = "It must be boolean; True means yes."
-        raise ArgumentTypeError(message(f"{name}: {what} has dtype {array.dtype}.", why, f"Write {instead}."))
-    return array
 
 
 def astype(x: TensorLike, dtype: DTypeLike) -> Tensor:
@@ -544,7 +475,8 @@ def astype(x: TensorLike, dtype: DTypeLike) -> Tensor:
     except TypeError:
         raise ArgumentTypeError(f"astype: {dtype!r} is not a dtype.") from None
     if target.kind != "f" or target.itemsize > 8:
-        raise ArgumentTypeError(message(f"astype: {target} has no gradient.", "", "For whole numbers take t.data.astype(...)."))
+        instead = "For whole numbers take t.data.astype(...)."
+        raise ArgumentTypeError(message(f"astype: {target} has no gradient.", "", instead))
     return tensor if tensor.dtype == target else apply(elementwise.cast, (tensor,), (target,))
 
 
@@ -740,8 +672,10 @@ def einsum(subscripts: str, *operands: TensorLike) -> Tensor:
     >>> ta.einsum("ij,jk->ik", [[1.0, 2.0]], [[3.0], [4.0]])
     tensor([[11.]], shape=(1, 1))
     """
-    if not isinstance(subscripts, str):
-        raise ArgumentTypeError(message("einsum: the first argument is the text of subscripts.", "", "Write einsum('ij,jk->ik', a, b)."))
+    text: object = subscripts  # a call that is not checked may bring the operands first
+    if not isinstance(text, str):
+        wrong = "einsum: the first argument is the text of subscripts."
+        raise ArgumentTypeError(message(wrong, "", "Write einsum('ij,jk->ik', a, b)."))
     tensors = tuple(operand(x, "einsum") for x in operands)
     ranks = [t.ndim for t in tensors]
     left = subscripts.replace(" ", "").partition("->")[0].split(",")
@@ -750,8 +684,9 @@ def einsum(subscripts: str, *operands: TensorLike) -> Tensor:
     for labels, tensor in zip(left, tensors, strict=True):
         named = len(labels.replace("...", ""))
         if named > tensor.ndim or ("..." not in labels and named != tensor.ndim):
-            raise unfit(ShapeError, "einsum", tensor, f"{labels!r} of {subscripts!r} names {named} axes, not {tensor.ndim}.", "One letter for each axis.")
-    return apply(linear.einsum, tensors, (linear.expand_subscripts(subscripts, ranks),))
+            what = f"{labels!r} of {subscripts!r} names {named} axes, not {tensor.ndim}."
+            raise unfit(ShapeError, "einsum", tensor, what, "One letter for each axis.")
+    return apply(linear.einsum, tensors, (expand_subscripts(subscripts, ranks),))
 
 
 # -- shape -------------------------------------------------------------------------------------------------------
@@ -778,23 +713,7 @@ def reshape(x: TensorLike, *shape: Any) -> Tensor:
     tensor([1., 2., 3., 4.], shape=(4,))
     """
     tensor = operand(x, "reshape")
-    return apply(shapes.reshape, (tensor,), (_full_shape(_sizes(shape, "reshape"), tensor),))
-
-
-def _sizes(shape: tuple[Any, ...], name: str) -> tuple[int, ...]:
-    sizes = shape[0] if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape
-    return tuple(whole_number(size, name, "shape") for size in sizes)
-
-
-def _full_shape(shape: tuple[int, ...], x: Tensor) -> tuple[int, ...]:
-    """Replace the one -1 by what is left over."""
-    unknown = shape.count(-1)
-    if unknown > 1 or any(size < -1 for size in shape):
-        raise unfit(ShapeError, "reshape", x, f"{shape} is no shape.", "At most one size may be -1, the others must not be negative.")
-    known = math.prod(size for size in shape if size != -1)
-    if unknown and (known == 0 or x.size % known):
-        raise unfit(ShapeError, "reshape", x, f"{shape} does not fit.", f"{x.size} numbers cannot be parted into rows of {known}.")
-    return tuple(x.size // known if size == -1 else size for size in shape)
+    return apply(shapes.reshape, (tensor,), (full_shape(shape_tuple(shape, "reshape"), tensor),))
 
 
 def transpose(x: TensorLike, *axes: Any) -> Tensor:
@@ -824,7 +743,8 @@ def transpose(x: TensorLike, *axes: Any) -> Tensor:
         return apply(shapes.transpose, (tensor,), (tuple(reversed(range(tensor.ndim))),))
     order = axis_tuple(tuple(given), tensor, "transpose")
     if len(order) != tensor.ndim:
-        raise unfit(AxisError, "transpose", tensor, f"axes={tuple(given)} must name each of the {tensor.ndim} axes once.")
+        what = f"axes={tuple(given)} must name each of the {tensor.ndim} axes once."
+        raise unfit(AxisError, "transpose", tensor, what)
     return apply(shapes.transpose, (tensor,), (order,))
 
 
@@ -916,7 +836,8 @@ def squeeze(x: TensorLike, axis: Axis = None) -> Tensor:
         found = axis_tuple(axis, tensor, "squeeze")
         for a in found:
             if tensor.shape[a] != 1:
-                raise unfit(ShapeError, "squeeze", tensor, f"axis {a} has size {tensor.shape[a]}.", "Only an axis of size 1 can be dropped.")
+                what = f"axis {a} has size {tensor.shape[a]}."
+                raise unfit(ShapeError, "squeeze", tensor, what, "Only an axis of size 1 can be dropped.")
     return apply(shapes.squeeze, (tensor,), (found,))
 
 
@@ -940,17 +861,7 @@ def broadcast_to(x: TensorLike, shape: Any) -> Tensor:
     tensor([[1., 2.],
             [1., 2.]], shape=(2, 2))
     """
-    return apply(shapes.broadcast_to, (operand(x, "broadcast_to"),), (_sizes((shape,), "broadcast_to"),))
-
-
-def _pieces(tensors: Any, name: str) -> tuple[Tensor, ...]:
-    if isinstance(tensors, (np.ndarray, Tensor)) or not isinstance(tensors, Sequence):
-        tensors = tuple(tensors) if isinstance(tensors, (np.ndarray, Tensor)) and tensors.ndim else tensors
-    if not isinstance(tensors, Sequence) or isinstance(tensors, str):
-        raise ArgumentTypeError(message(f"{name}: a list of tensors is needed.", "", f"Write {name}([a, b])."))
-    if not tensors:
-        raise ArgumentError(f"{name}: the list is empty, so the result would have no shape.")
-    return tuple(operand(x, name) for x in tensors)
+    return apply(shapes.broadcast_to, (operand(x, "broadcast_to"),), (shape_tuple((shape,), "broadcast_to"),))
 
 
 def concatenate(tensors: Sequence[TensorLike], axis: int = 0) -> Tensor:
@@ -974,7 +885,7 @@ def concatenate(tensors: Sequence[TensorLike], axis: int = 0) -> Tensor:
     >>> ta.concatenate([[1.0], [2.0, 3.0]])
     tensor([1., 2., 3.], shape=(3,))
     """
-    pieces = _pieces(tensors, "concatenate")
+    pieces = operand_list(tensors, "concatenate")
     return apply(shapes.concatenate, pieces, (one_axis(axis, pieces[0].ndim, "concatenate", pieces[0]),))
 
 
@@ -1001,7 +912,7 @@ def stack(tensors: Sequence[TensorLike], axis: int = 0) -> Tensor:
     tensor([[1., 3.],
             [2., 4.]], shape=(2, 2))
     """
-    pieces = _pieces(tensors, "stack")
+    pieces = operand_list(tensors, "stack")
     return apply(shapes.stack, pieces, (one_axis(axis, pieces[0].ndim + 1, "stack"),))
 
 
@@ -1062,25 +973,8 @@ def index(x: TensorLike, key: Any) -> Tensor:
     tensor([1., 1., 3.], shape=(3,))
     """
     tensor = operand(x, "index")
-    parts = tuple(_key_part(part) for part in key) if isinstance(key, tuple) else _key_part(key)
+    parts = tuple(key_part(part) for part in key) if isinstance(key, tuple) else key_part(key)
     return apply(indexing.index, (tensor,), (parts,))
-
-
-def _key_part(part: Any) -> Any:
-    if isinstance(part, slice):
-        return slice(*(None if edge is None else whole_number(values_of(edge), "index", "slice") for edge in (part.start, part.stop, part.step)))
-    if part is None or part is Ellipsis or type(part) is int:
-        return part
-    if isinstance(part, Tensor):
-        part = part.data
-    if isinstance(part, (float, str, bytes, dict, set)):
-        raise IndexRangeError(message(f"index: {part!r} is a {type(part).__name__}.", "An index is a whole number, a slice, or an array of whole numbers or booleans."))
-    array = np.asarray(part, dtype=int) if isinstance(part, (list, tuple)) and not len(part) else np.asarray(part)
-    if array.dtype.kind not in "iub":
-        raise IndexRangeError(message(f"index: an array of {array.dtype} is no index.", "Give whole numbers or booleans.", "Write index.astype(int) if they are whole."))
-    if array.ndim == 0 and array.dtype.kind in "iu":
-        return int(array)
-    return np.array(array)
 
 
 def take_along_axis(x: TensorLike, indices: ArrayLike, axis: int = -1) -> Tensor:
@@ -1116,33 +1010,13 @@ def take_along_axis(x: TensorLike, indices: ArrayLike, axis: int = -1) -> Tensor
     along = one_axis(axis, tensor.ndim, "take_along_axis", tensor)
     array = whole_array(indices, "take_along_axis", "indices")
     if array.ndim != tensor.ndim:
-        hint = "Write np.expand_dims(indices, axis)."
-        raise unfit(ShapeError, "take_along_axis", tensor, f"indices have {array.ndim} axes.", "They need as many as x has.", hint)
+        what, instead = f"indices have {array.ndim} axes.", "Write np.expand_dims(indices, axis)."
+        raise unfit(ShapeError, "take_along_axis", tensor, what, "They need as many as x has.", instead)
     full = tuple(size if a == along else tensor.shape[a] for a, size in enumerate(array.shape))
     if any(size not in (1, wide) for size, wide in zip(array.shape, full, strict=True)):
         what = f"indices of shape {array.shape} differ from x in an axis other than {along}."
         raise unfit(ShapeError, "take_along_axis", tensor, what)
     return apply(indexing.take_along_axis, (tensor,), (np.broadcast_to(array, full), along))
-
-
-def whole_array(value: Any, name: str, what: str) -> np.ndarray:
-    """An array of whole numbers, or words."""
-    array = _copied(value, name, what)
-    if array.size == 0 and array.dtype.kind == "f":
-        array = array.astype(int)
-    if array.dtype.kind not in "iu":
-        raise ArgumentTypeError(message(f"{name}: {what} has dtype {array.dtype}; whole numbers are needed.", "", f"Write {what}.astype(int) if they are whole."))
-    return array
-
-
-def in_range(array: np.ndarray, size: int, name: str, what: str, x: Tensor | None = None) -> None:
-    """Refuse a number outside 0 .. size - 1, and say which and where."""
-    outside = (array < 0) | (array >= size)
-    if outside.any():
-        at = np.unravel_index(int(np.argmax(outside)), array.shape)
-        place = f" at position {', '.join(map(str, at))}" if at else ""
-        found, why = f"{what} {int(array[at])}{place} is outside 0 to {size - 1}.", f"There are {size}, counted from 0."
-        raise IndexRangeError(message(f"{name}: {found}", why)) if x is None else unfit(IndexRangeError, name, x, found, why)
 
 
 # -- fused ops ---------------------------------------------------------------------------------------------------
@@ -1181,21 +1055,8 @@ def softmax(x: TensorLike, axis: int = -1, keep: ArrayLike | None = None) -> Ten
     """
     tensor = operand(x, "softmax")
     along = one_axis(axis, tensor.ndim, "softmax", tensor)
-    mask = None if keep is None else _mask_for(keep, tensor.shape, "softmax", tensor)
-    return apply(softmaxes.softmax, (_floating(tensor),), (along, mask))
-
-
-def _mask_for(keep: Any, shape: tuple[int, ...], name: str, x: Tensor) -> np.ndarray:
-    mask = boolean(keep, name, "keep")
-    try:
-        return np.broadcast_to(mask, shape)
-    except ValueError:
-        what = f"keep has shape {mask.shape}, which does not broadcast to {shape}."
-        raise unfit(ShapeError, name, x, what, "It needs one True or False for each score.") from None
-
-
-def _floating(x: Tensor) -> Tensor:
-    return x if x.dtype.kind == "f" else apply(elementwise.cast, (x,), (np.dtype(np.float64),))
+    mask = None if keep is None else mask_for(keep, tensor.shape, "softmax", tensor)
+    return apply(softmaxes.softmax, (floating(tensor),), (along, mask))
 
 
 def log_softmax(x: TensorLike, axis: int = -1) -> Tensor:
@@ -1222,7 +1083,7 @@ def log_softmax(x: TensorLike, axis: int = -1) -> Tensor:
     tensor([-1000.,     0.], shape=(2,))
     """
     tensor = operand(x, "log_softmax")
-    return apply(softmaxes.log_softmax, (_floating(tensor),), (one_axis(axis, tensor.ndim, "log_softmax", tensor),))
+    return apply(softmaxes.log_softmax, (floating(tensor),), (one_axis(axis, tensor.ndim, "log_softmax", tensor),))
 
 
 def layer_norm(x: TensorLike, gain: TensorLike, bias: TensorLike, eps: float = 1e-5) -> Tensor:
@@ -1255,7 +1116,8 @@ def layer_norm(x: TensorLike, gain: TensorLike, bias: TensorLike, eps: float = 1
         what = f"gain {scale.shape} and bias {shift.shape} do not fit."
         why = "They need one number for each entry of a row." if width else "x needs at least one axis."
         raise unfit(ShapeError, "layer_norm", rows, what, why, f"Give both the shape {width}." if width else "")
-    return apply(fused.layer_norm, tuple(_floating(t) for t in (rows, scale, shift)), (one_number(eps, "layer_norm", "eps"),))
+    params = (one_number(eps, "layer_norm", "eps"),)
+    return apply(fused.layer_norm, (floating(rows), floating(scale), floating(shift)), params)
 
 
 def cross_entropy(
@@ -1299,7 +1161,7 @@ def cross_entropy(
         raise ArgumentError(f"cross_entropy: label_smoothing={label_smoothing} must lie between 0 and 1.")
     counted = right if ignored is None else np.where(right == ignored, 0, right)
     in_range(counted, scores.shape[-1], "cross_entropy", "target", scores)
-    return apply(fused.cross_entropy, (_floating(scores),), (right, ignored, smoothing, reduction))
+    return apply(fused.cross_entropy, (floating(scores),), (right, ignored, smoothing, reduction))
 
 
 def scaled_dot_product_attention(
@@ -1334,9 +1196,10 @@ def scaled_dot_product_attention(
     tensor([[2.]], shape=(1, 1))
     """
     name = "scaled_dot_product_attention"
-    tensors = tuple(_floating(operand(x, name)) for x in (q, k, v))
+    tensors = tuple(floating(operand(x, name)) for x in (q, k, v))
     mask = None if keep is None else boolean(keep, name, "keep")
-    return apply(fused.scaled_dot_product_attention, tensors, (mask, yes_or_no(causal, name, "causal"), None if scale is None else one_number(scale, name, "scale")))
+    factor = None if scale is None else one_number(scale, name, "scale")
+    return apply(fused.scaled_dot_product_attention, tensors, (mask, yes_or_no(causal, name, "causal"), factor))
 
 
 # -- methods -----------------------------------------------------------------------------------------------------
@@ -1372,4 +1235,3 @@ def add_methods(functions: dict[str, Callable[..., Any]]) -> None:
 add_methods(METHODS)
 for _name, _nearest in elsewhere.METHODS.items():
     setattr(Tensor, _name, Missing(_name, _nearest))
-__all__ = ["METHODS", "as_array"]

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tinyattn import explain, ops
-from tinyattn.errors import ShapeError, TinyattnError
+from tinyattn.errors import ShapeError
 from tinyattn.mode import mode, switches
 from tinyattn.names import describe, stored_target
 from tinyattn.ops import elementwise, linear
@@ -294,7 +294,7 @@ class Tensor:
 
     def detach(self) -> Tensor:
         """The same numbers as a constant: gradients do not flow through it."""
-        leaf = _leaf(Tensor, self._value, False)
+        leaf = new_leaf(Tensor, self._value, False)
         leaf.given_name = self.given_name
         return leaf
 
@@ -316,7 +316,7 @@ class Tensor:
 
     def exchange(self, array: np.ndarray) -> Any:
         """Give a leaf an array of its shape and dtype without copying it, and get the old one: for optimisers."""
-        old, self._value = self._value, _scalar_or_array(array)
+        old, self._value = self._value, number_or_array(array)
         self.order = _number()
         return old
 
@@ -377,7 +377,7 @@ class Tensor:
     def __deepcopy__(self, memo: Any) -> Tensor:
         if self.op is not None:
             raise explain.not_a_leaf(self, "copied without its graph")
-        twin = _leaf(type(self), self._value, self.requires_grad)
+        twin = new_leaf(type(self), self._value, self.requires_grad)
         twin.given_name, twin._grad = self.given_name, None if self._grad is None else self._grad.copy()
         return memo.setdefault(id(self), twin)  # type: ignore[no-any-return]
 
@@ -429,82 +429,25 @@ def tensor(
     >>> ta.tensor([[1.0, 2.0]], requires_grad=True)
     tensor([[1., 2.]], shape=(1, 2), grad: not computed)
     """
-    try:
-        array = np.array(as_array(data, dtype))
-    except TinyattnError as error:
-        error.args = (f"tensor: {error}",)
-        raise
-    if functions.yes_or_no(requires_grad, "tensor", "requires_grad") and array.dtype.kind != "f":
+    array = np.array(as_array(data, dtype, "tensor"))
+    if yes_or_no(requires_grad, "tensor", "requires_grad") and array.dtype.kind != "f":
         raise explain.no_slope(array.dtype)
-    leaf = _leaf(Tensor, _scalar_or_array(array), requires_grad)
+    leaf = new_leaf(Tensor, number_or_array(array), requires_grad)
     leaf.given_name = name
     _note_place(leaf, _frame(1))
     return leaf
 
 
-def as_array(data: Any, dtype: DTypeLike | None = None) -> np.ndarray:
-    """Check that ``data`` is numbers that the engine can hold, and give them as an array."""
-    if isinstance(data, Tensor):
-        data = data._value
-    elif isinstance(data, (list, tuple)) and any(isinstance(part, Tensor) for part in data):
-        raise explain.list_of_tensors()
-    try:
-        array = np.asarray(data)
-        wanted = array.dtype if dtype is None else np.dtype(dtype)
-    except (ValueError, TypeError, OverflowError) as error:
-        raise explain.not_an_array(data, error) from None
-    for kind in (array.dtype, wanted):  # what is given first: NumPy would make nan of None, and drop imaginary parts
-        if kind.kind not in "fiub" or kind.itemsize > 8:
-            raise explain.not_numbers(kind)
-    return array.astype(wanted, copy=False)
-
-
-def _scalar_or_array(array: np.ndarray) -> Any:
+def number_or_array(array: np.ndarray) -> Any:
     return array[()] if array.shape == () else array
 
 
-def _leaf(cls: type[Tensor], value: Any, requires_grad: bool) -> Tensor:
+def new_leaf(cls: type[Tensor], value: Any, requires_grad: bool) -> Tensor:
     leaf = _new(cls)
     leaf._value, leaf.requires_grad = value, requires_grad
     leaf.op, leaf.inputs, leaf.params, leaf.notes = None, (), (), None
     leaf.order, leaf.code, leaf.lasti = _number(), None, -1
     return leaf
-
-
-_constants: dict[tuple[Any, Any, Any], np.ndarray] = {}
-
-
-def constant(value: Any, like: Any = None, name: str = "") -> Tensor:
-    """A number or array inside an expression as a tensor; a Python number takes the dtype of ``like``."""
-    kind = type(value)
-    if kind is float or kind is int or kind is bool:
-        if like is None or (like.kind != "f" and (kind is float or (kind is int and like.kind == "b"))):
-            return _leaf(Constant, np.asarray(value)[()], False)
-        key = (kind, like, value)
-        array = _constants.get(key)
-        if array is None:
-            with np.errstate(over="ignore"):
-                array = np.array(value, like)
-            if value != 0 and len(_constants) < 1000:  # 0.0 and -0.0 are equal keys, but not equal numbers
-                _constants[key] = array
-        return _leaf(Constant, array, False)
-    try:
-        return _leaf(Constant, _scalar_or_array(np.array(as_array(value))), False)
-    except TinyattnError as error:
-        raise type(error)(f"{name}: {error}" if name else str(error)) from None
-
-
-def as_tensors(operands: Any) -> tuple[Tensor, ...]:
-    """Make tensors of all operands; Python numbers take the dtype of the first tensor or array among them."""
-    if all(isinstance(x, Tensor) for x in operands):
-        return tuple(operands)
-    like = next((x.dtype for x in operands if hasattr(x, "dtype")), None)
-    return tuple(x if isinstance(x, Tensor) else constant(x, like) for x in operands)
-
-
-def values_of(x: Any) -> Any:
-    """The array inside a tensor; anything else as it is."""
-    return x._value if isinstance(x, Tensor) else x
 
 
 def binary(op: ops.Op, a: Any, b: Any) -> Tensor:
@@ -632,6 +575,7 @@ def _one_dtype(inputs: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
 
 
 # Imported last, because they need what is defined above.
+from tinyattn.arguments import as_array, as_tensors, constant, values_of, yes_or_no  # noqa: E402, I001
 from tinyattn import autodiff, functions, numpy_protocol  # noqa: E402
 
 __all__ = ["Constant", "Tensor", "apply", "describe", "tensor"]

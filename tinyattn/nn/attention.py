@@ -10,20 +10,20 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, overload
 import numpy as np
 
 import tinyattn as ta
+from tinyattn.arguments import operand, values_of
 from tinyattn.errors import ArgumentError, ShapeError, message
-from tinyattn.functions import operand
 from tinyattn.nn import init
 from tinyattn.nn.apart import project, rows_apart
 from tinyattn.nn.masks import visible
 from tinyattn.nn.module import Module, check_size, check_width
 from tinyattn.nn.normalise import Normalise, normalise_named
 from tinyattn.nn.scores import SCORES, AdditiveScore, GeneralScore, Score, score_named
-from tinyattn.tensor import Tensor, values_of
+from tinyattn.tensor import Tensor
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    from tinyattn.functions import TensorLike
+    from tinyattn.arguments import TensorLike
 
     Mask = NDArray[np.bool_]
 

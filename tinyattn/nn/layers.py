@@ -7,8 +7,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import tinyattn as ta
+from tinyattn.arguments import operand
 from tinyattn.errors import ArgumentError
-from tinyattn.functions import operand
 from tinyattn.nn import init
 from tinyattn.nn.module import Module, check_size, check_width
 from tinyattn.tensor import Tensor
@@ -16,7 +16,7 @@ from tinyattn.tensor import Tensor
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from tinyattn.functions import TensorLike
+    from tinyattn.arguments import TensorLike
 
 
 class Linear(Module):

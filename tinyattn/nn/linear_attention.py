@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 import tinyattn as ta
+from tinyattn.arguments import boolean, operand
 from tinyattn.errors import ArgumentError, ShapeError, message
-from tinyattn.functions import boolean, operand
 from tinyattn.nn import init
 from tinyattn.nn.apart import project, rows_apart
 from tinyattn.nn.attention import attention
@@ -19,7 +19,7 @@ from tinyattn.tensor import Tensor
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    from tinyattn.functions import TensorLike
+    from tinyattn.arguments import TensorLike
 
     Mask = NDArray[np.bool_]
 

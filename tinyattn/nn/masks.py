@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tinyattn.arguments import boolean
 from tinyattn.errors import ShapeError, message
-from tinyattn.functions import boolean
 from tinyattn.nn.module import check_size
 
 if TYPE_CHECKING:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 import tinyattn as ta
+from tinyattn.arguments import operand
 from tinyattn.composed import named_by_caller
 from tinyattn.errors import ShapeError, message
-from tinyattn.functions import operand
 from tinyattn.nn import init
 from tinyattn.nn.apart import project
 from tinyattn.nn.attention import AttentionSteps, attention, checked_parts
@@ -23,7 +23,7 @@ from tinyattn.tensor import Tensor, describe
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    from tinyattn.functions import TensorLike
+    from tinyattn.arguments import TensorLike
 
     Mask = NDArray[np.bool_]
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 import tinyattn as ta
+from tinyattn.arguments import operand
 from tinyattn.composed import named_by_caller
 from tinyattn.errors import ArgumentError, message
 from tinyattn.tensor import Tensor
@@ -19,7 +20,7 @@ from tinyattn.tensor import Tensor
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from tinyattn.functions import TensorLike
+    from tinyattn.arguments import TensorLike
 
     Mask = NDArray[np.bool_]
 
@@ -77,7 +78,7 @@ def linear(scores: TensorLike, keep: Mask | None = None) -> Tensor:
     >>> linear([[1.0, 3.0]])
     tensor([[0.25, 0.75]], shape=(1, 2))
     """
-    shares = ta.functions.operand(scores, "linear") if keep is None else ta.where(keep, scores, 0.0)  # (..., n, m)
+    shares = operand(scores, "linear") if keep is None else ta.where(keep, scores, 0.0)  # (..., n, m)
     total = ta.sum(shares, axis=-1, keepdims=True)  # (..., n, 1)
     nothing = total == 0
     return shares / (ta.where(nothing, 1.0, total) if np.any(nothing) else total)

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import tinyattn as ta
+from tinyattn.arguments import operand
 from tinyattn.errors import ShapeError, message
-from tinyattn.functions import operand
 from tinyattn.nn import init
 from tinyattn.nn.masks import distances
 from tinyattn.nn.module import Module, check_size, check_width
 from tinyattn.tensor import Tensor, describe
 
 if TYPE_CHECKING:
-    from tinyattn.functions import TensorLike
+    from tinyattn.arguments import TensorLike
 
 
 def sinusoidal(n: int, d: int, base: float = 10000.0, before: int = 0) -> Any:

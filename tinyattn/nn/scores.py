@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import tinyattn as ta
+from tinyattn.arguments import operand
 from tinyattn.composed import named_by_caller
 from tinyattn.errors import ArgumentError, message
 from tinyattn.nn import init
@@ -17,7 +18,7 @@ from tinyattn.nn.module import Module, check_size, check_width
 from tinyattn.tensor import Tensor
 
 if TYPE_CHECKING:
-    from tinyattn.functions import TensorLike
+    from tinyattn.arguments import TensorLike
 
 Score = Callable[[Tensor, Tensor], Tensor]
 
@@ -68,7 +69,7 @@ def feature_map(x: TensorLike) -> Tensor:
     >>> feature_map([0.0, 2.0])
     tensor([1., 3.], shape=(2,))
     """
-    x = ta.functions.operand(x, "feature_map")
+    x = operand(x, "feature_map")
     above = x > 0
     return ta.where(above, x + 1, ta.exp(ta.where(above, 0.0, x)))
 
@@ -168,8 +169,8 @@ class AdditiveScore(Module):
         -------
         Tensor, shape (..., n, m)
         """
-        check_width(ta.functions.operand(q, "AdditiveScore"), self.W_q.shape[0], "AdditiveScore")
-        check_width(ta.functions.operand(k, "AdditiveScore"), self.W_k.shape[0], "AdditiveScore")
+        check_width(operand(q, "AdditiveScore"), self.W_q.shape[0], "AdditiveScore")
+        check_width(operand(k, "AdditiveScore"), self.W_k.shape[0], "AdditiveScore")
         return additive(q, k, self.W_q, self.W_k, self.v)
 
     def sizes(self) -> str:
@@ -214,8 +215,8 @@ class GeneralScore(Module):
         -------
         Tensor, shape (..., n, m)
         """
-        check_width(ta.functions.operand(q, "GeneralScore"), self.W.shape[0], "GeneralScore")
-        check_width(ta.functions.operand(k, "GeneralScore"), self.W.shape[1], "GeneralScore")
+        check_width(operand(q, "GeneralScore"), self.W.shape[0], "GeneralScore")
+        check_width(operand(k, "GeneralScore"), self.W.shape[1], "GeneralScore")
         return general(q, k, self.W)
 
     def sizes(self) -> str:

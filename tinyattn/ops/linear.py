@@ -64,24 +64,6 @@ matmul = register(Op(
 ))
 
 
-def expand_subscripts(subscripts: str, ranks: list[int]) -> str:
-    """Write an einsum text in full: no blanks, capital letters for the axes of ``...``, an explicit result.
-
-    >>> expand_subscripts("...ij, ...jk", [3, 2])
-    'Aij,jk->Aik'
-    """
-    left, arrow, result = subscripts.replace(" ", "").partition("->")
-    if not arrow:
-        named = left.replace("...", "").replace(",", "")
-        result = ("..." if "..." in left else "") + "".join(sorted(c for c in set(named) if named.count(c) == 1))
-    operands = left.split(",")
-    extra = [rank - len(labels.replace("...", "")) for labels, rank in zip(operands, ranks, strict=True)]
-    most = max([n for labels, n in zip(operands, extra, strict=True) if "..." in labels], default=0)
-    dots = "ABCDEFGH"[:most]
-    full = [labels.replace("...", dots[most - max(n, 0) :]) for labels, n in zip(operands, extra, strict=True)]
-    return f"{','.join(full)}->{result.replace('...', dots)}"
-
-
 def _split(subscripts: str) -> tuple[list[str], str]:
     left, right = subscripts.split("->")
     return left.split(","), right
