@@ -30,7 +30,6 @@ AT_EXPLICIT_SIZES = {
     "reshape": "one that cuts across axes",
     "einsum": "a diagonal",
     "power": "the slope to the exponent has a case for base 0",
-    "clip": "two bounds at once",
     "max": "of one number",
     "min": "of one number",
     "cross_entropy": "targets as numbers",

@@ -124,8 +124,25 @@ class Expander:
         if head.kind == "fn" and head.data == "sign" and power == 1:
             x = opened(head, at)
             return self._holds("<", (), x), Term(-1, self._holds("<", x, ()).factors)
+        if head.kind == "cond" and head.data == "<":
+            return self._parted(head, at)
         if head.kind == "cond" and head.data == "==" and _is_false(head):
             return Term(), Term(-1, self._holds("==", opened(head, at, 1) or opened(head, at, 0), (Term(),)).factors)
+        return None
+
+    def _parted(self, head: Head, at: tuple[Index, ...]) -> Expr | None:
+        """Part [max(x, a) < b] into [x < b] [a < b], and decide a bracket between two numbers."""
+        left, right = opened(head, at, 0), opened(head, at, 1)
+        numbers = [_number_of(left), _number_of(right)]
+        if None not in numbers:
+            return (Term(),) if (numbers[0] or 0) < (numbers[1] or 0) else ()
+        for side, word in ((left, "maximum"), (right, "minimum")):
+            if len(side) == 1 and side[0].coef == 1 and not side[0].sizes and len(side[0].factors) == 1:
+                inner, there, power = side[0].factors[0]
+                if inner.kind == "fn" and inner.data == word and power == 1:
+                    parts = [opened(inner, there, which) for which in (0, 1)]
+                    pairs = [(part, right) if word == "maximum" else (left, part) for part in parts]
+                    return (times(self._holds("<", *pairs[0]), self._holds("<", *pairs[1])),)
         return None
 
     def _holds(self, sign: str, left: Expr, right: Expr) -> Term:
@@ -135,6 +152,21 @@ class Expander:
         out, expr = self.meanings[quantity]
         names = dict(zip(out, at, strict=True))
         return tuple([fresh(term, names) for term in expr])
+
+
+def _number_of(expr: Expr) -> float | None:
+    """Give the number that a formula without entries stands for."""
+    total = 0.0
+    for term in expr:
+        value = float(term.coef)
+        for head, _, power in term.factors:
+            if head.kind != "scalar" or head.data[1] is None:
+                return None
+            value *= float(head.data[1]) ** float(power)
+        if term.sizes or term.dummies:
+            return None
+        total += value
+    return total
 
 
 def _is_false(head: Head) -> bool:
