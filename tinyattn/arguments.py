@@ -57,7 +57,7 @@ def _numbers(data: Any, dtype: DTypeLike | None) -> np.ndarray:
         raise explain.list_of_tensors()
     try:
         array = np.asarray(data)
-        wanted = array.dtype if dtype is None else np.dtype(dtype)
+        wanted = (array.dtype if dtype is None else np.dtype(dtype)).newbyteorder("=")
     except (ValueError, TypeError, OverflowError) as error:
         raise explain.not_an_array(data, error) from None
     for kind in (array.dtype, wanted):  # what is given first: NumPy would make nan of None, and drop imaginary parts

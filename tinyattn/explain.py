@@ -59,15 +59,16 @@ def failed_call(op: Op, inputs: Sequence[Tensor], params: tuple[Any, ...], error
     made = next((f"{name} was made at {place}." for name, place in places if place), "")
     advice = f"{instead} {made}".strip()
     call = f"{op.name}({shown}{extra})"
+    words = str(error).rstrip(".")
     if isinstance(error, (FloatingPointError, Warning)):  # warnings turned into errors, or np.errstate(all="raise")
-        return NanError(message(f"{call}: {error}.", "", made))
+        return NanError(message(f"{call}: {words}.", "", made))
     if isinstance(error, MemoryError):
         return ShapeError(message(f"{call}: the result does not fit into memory.", "", made))
     if isinstance(error, IndexError):
-        return IndexRangeError(message(f"{op.name}({shown}): {error}.", why, advice))
+        return IndexRangeError(message(f"{op.name}({shown}): {words}.", why, advice))
     if isinstance(error, TypeError):
-        return DTypeError(message(f"{op.name}({_pairs(names, [x.dtype for x in inputs])}): {error}.", why, advice))
-    return ShapeError(message(f"{call} does not fit." if why else f"{call}: {error}.", why, advice))
+        return DTypeError(message(f"{op.name}({_pairs(names, [x.dtype for x in inputs])}): {words}.", why, advice))
+    return ShapeError(message(f"{call} does not fit." if why else f"{call}: {words}.", why, advice))
 
 
 def unfit(kind: type[Exception], name: str, x: Tensor, what: str, why: str = "", instead: str = "") -> Exception:

@@ -469,6 +469,15 @@ def test_mixed_dtypes_promote_as_numpy_does_and_gradients_come_back_in_their_own
     assert b.grad is None or b.grad.dtype == pair[1]
 
 
+def test_numbers_in_another_byte_order_are_taken_in_the_machine_s_own():
+    for order in "<>":
+        x = ta.tensor(np.array([1.0, 2.0], f"{order}f8"), requires_grad=True)
+        assert x.dtype is np.dtype(float)
+        ta.sum(x * np.array([3.0, 4.0], f"{order}f4")).backward()
+        close(x.grad, [3.0, 4.0])
+    assert ta.tensor([1.0], dtype=">f4").dtype is np.dtype("float32")
+
+
 # -- copies and pickles ------------------------------------------------------------------------------------------
 
 
@@ -715,3 +724,8 @@ def test_floating_point_errors_that_were_asked_for_name_the_op():
         ta.log(x)
     with np.errstate(all="raise"), pytest.raises(ta.NanError, match=r"divide\("):
         1 / x
+
+
+def test_words_of_numpy_end_in_one_full_stop():
+    with pytest.raises(ta.ShapeError, match=r"negative integer powers are not allowed\.\n"):
+        ta.tensor([1, 2]) ** -1

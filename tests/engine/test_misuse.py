@@ -11,6 +11,8 @@ import pytest
 
 import tinyattn as ta
 
+pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
+
 T = ta.Tensor
 ROWS = ta.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], requires_grad=True)
 MASK = np.array([[True, False, True], [True, True, False]])
