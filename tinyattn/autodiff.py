@@ -347,6 +347,13 @@ def value_and_grad(
         Takes tensors (or arrays, which become tensors) and returns one number as a tensor.
     argnums : int or tuple of int
         Which arguments to differentiate.
+    create_graph : bool
+        Whether the gradient can be differentiated again.  Inside another transform, that is so by itself.
+
+    Returns
+    -------
+    callable
+        Called as ``f`` is; gives a pair of value and gradient, of several gradients for several arguments.
 
     Examples
     --------
@@ -368,6 +375,18 @@ def value_and_grad(
 
 def vjp(f: Callable[..., Tensor], *primals: Any) -> tuple[Tensor, Callable[[Any], tuple[Tensor, ...]]]:
     """The value of ``f``, and the function from a cotangent of the result to cotangents of the arguments.
+
+    Parameters
+    ----------
+    f : callable
+        Takes tensors and returns one tensor, shape (m...).
+    *primals : array_like, any shapes
+        The arguments.
+
+    Returns
+    -------
+    Tensor, shape (m...); callable
+        The callable takes a cotangent, shape (m...), and gives a tuple with the shapes of the primals.
 
     Examples
     --------
@@ -455,6 +474,17 @@ def jacobian(f: Callable[..., Tensor], x: Any) -> Tensor:
 def hessian(f: Callable[..., Tensor], x: Any) -> Tensor:
     """All second derivatives of one number: entry ``[i..., j...]`` is d2 f / d x[i...] d x[j...].
 
+    Parameters
+    ----------
+    f : callable
+        Takes one tensor and returns one number as a tensor.
+    x : array_like, shape (n...)
+        Where.
+
+    Returns
+    -------
+    Tensor, shape (n..., n...)
+
     Examples
     --------
     >>> import tinyattn as ta
@@ -467,6 +497,24 @@ def hessian(f: Callable[..., Tensor], x: Any) -> Tensor:
 
 def hvp(f: Callable[..., Tensor], x: Any, v: Any) -> Tensor:
     """The Hessian of ``f`` at ``x`` times a vector, without making the Hessian.
+
+    Parameters
+    ----------
+    f : callable
+        Takes one tensor and returns one number as a tensor.
+    x : array_like, shape (n...)
+        Where.
+    v : array_like, shape of x
+        The vector.
+
+    Returns
+    -------
+    Tensor, shape of x
+
+    Raises
+    ------
+    ShapeError
+        When x and v differ in shape.
 
     Examples
     --------
@@ -482,6 +530,18 @@ def hvp(f: Callable[..., Tensor], x: Any, v: Any) -> Tensor:
 
 def elementwise_grad(f: Callable[..., Tensor], argnum: int = 0) -> Callable[..., Tensor]:
     """The slope of a function that treats each entry by itself, at every entry at once.
+
+    Parameters
+    ----------
+    f : callable
+        Takes tensors and returns a tensor of the same shape, each entry made from the entries in its place.
+    argnum : int
+        Which argument to differentiate.
+
+    Returns
+    -------
+    callable
+        Called as ``f`` is; gives the slopes, in the shape of that argument.
 
     Examples
     --------

@@ -1130,11 +1130,13 @@ def cross_entropy(
 ) -> Tensor:
     """The loss of predicting classes by scores: minus the log of the probability given to the right one.
 
+    ``y = -mean_i log_softmax(x_i)[targets_i]``
+
     Parameters
     ----------
-    x : Tensor, shape (..., c), float
+    x : Tensor, shape (..., c)
         Scores ("logits") of c classes.
-    targets : int array, shape (...)
+    targets : array of int, shape (...)
         The number of the right class in each row.
     ignore_index : int, optional
         Rows with this target do not count; when none counts, the loss is 0.
@@ -1143,9 +1145,21 @@ def cross_entropy(
     reduction : "mean", "sum" or "none"
         The mean is over the rows that count.
 
+    Returns
+    -------
+    Tensor, shape (), or (...) without reduction
+
+    Raises
+    ------
+    ShapeError
+        When there is not one target for each row.
+    IndexRangeError
+        When there is no class of that number.
+
     Examples
     --------
-    >>> cross_entropy([[0.0, 0.0]], [1])
+    >>> import tinyattn as ta
+    >>> ta.cross_entropy([[0.0, 0.0]], [1])
     tensor(0.69314718, shape=())
     """
     scores, right = operand(x, "cross_entropy"), whole_array(targets, "cross_entropy", "targets")
@@ -1173,7 +1187,10 @@ def scaled_dot_product_attention(
     causal: bool = False,
     scale: float | None = None,
 ) -> Tensor:
-    """Each query takes a weighted mean of the values (Vaswani et al. 2017, section 3.2.1), in one fused op.
+    """Each query takes a weighted mean of the values, in one fused op.
+
+    ``y = softmax(scale * q kᵀ) v`` (Vaswani et al. 2017, section 3.2.1).  `tinyattn.nn.attention` does the
+    same step by step, and takes a bias.
 
     Parameters
     ----------
@@ -1183,16 +1200,28 @@ def scaled_dot_product_attention(
         Keys, one row per position that answers.
     v : Tensor, shape (..., m, d_v)
         Values, what each position passes on.
-    keep : bool array that broadcasts to (..., n, m), optional
+    keep : array of bool, shape that broadcasts to (..., n, m), optional
         True where a query may attend to a key.  A query that may attend to nothing gets zeros.
     causal : bool
         Whether a query may only attend to keys up to its own position, aligned at the end.
     scale : float, optional
         The factor on the dot products, 1/sqrt(d_k) by default.
 
+    Returns
+    -------
+    Tensor, shape (..., n, d_v)
+
+    Raises
+    ------
+    ShapeError
+        When the widths of q and k or the numbers of keys and values differ.
+    ArgumentTypeError
+        When keep is not boolean.
+
     Examples
     --------
-    >>> scaled_dot_product_attention([[0.0]], [[1.0], [2.0]], [[1.0], [3.0]])
+    >>> import tinyattn as ta
+    >>> ta.scaled_dot_product_attention([[0.0]], [[1.0], [2.0]], [[1.0], [3.0]])
     tensor([[2.]], shape=(1, 1))
     """
     name = "scaled_dot_product_attention"

@@ -101,6 +101,15 @@ class Contribution:
 class Graph:
     """A recorded computation: its nodes, its outputs and, when asked for, its backward pass.
 
+    Attributes
+    ----------
+    nodes : tuple of Node
+        In the order of creation, so that inputs come first; a node's ``index`` is its position.
+    outputs : tuple of int
+        The nodes of the results.
+    contributions : tuple of Contribution
+        Every vector-Jacobian product of the backward pass in its order; empty unless gradients were asked for.
+
     Examples
     --------
     >>> import tinyattn as ta

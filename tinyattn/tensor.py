@@ -409,7 +409,7 @@ def tensor(
 
     Parameters
     ----------
-    data : array_like
+    data : array_like, any shape
         Numbers; nested lists are float64 as soon as one is written with a point.
     requires_grad : bool
         Whether `backward` shall fill ``.grad``; needs a floating-point dtype.
@@ -485,10 +485,18 @@ def apply(op: ops.Op, inputs: tuple[Tensor, ...], params: tuple[Any, ...] = ()) 
     ----------
     op : Op
         A record of the rule book, or one of your own.
-    inputs : tuple of Tensor
-        What can be differentiated; tensors of several dtypes are brought to the common one by recorded casts.
+    inputs : tuple of Tensor, shapes as the op wants them
+        What can be differentiated; tensors of several dtypes are brought to the common one by recorded
+        casts.
     params : tuple
         The op's parameters, in the order of ``op.param_names``.
+
+    Examples
+    --------
+    >>> import tinyattn as ta
+    >>> from tinyattn.ops import REGISTRY
+    >>> ta.apply(REGISTRY["sum"], (ta.tensor([[1.0, 2.0], [3.0, 4.0]]),), ((0,), False))
+    tensor([4., 6.], shape=(2,))
     """
     if len(inputs) > 1:
         dtype = inputs[0]._value.dtype
