@@ -57,7 +57,8 @@ def _numbers(data: Any, dtype: DTypeLike | None) -> np.ndarray:
         raise explain.list_of_tensors()
     try:
         array = np.asarray(data)
-        wanted = (array.dtype if dtype is None else np.dtype(dtype)).newbyteorder("=")
+        wanted = array.dtype if dtype is None else np.dtype(dtype)
+        wanted = wanted if wanted.isnative else np.dtype(wanted.type)
     except (ValueError, TypeError, OverflowError) as error:
         raise explain.not_an_array(data, error) from None
     for kind in (array.dtype, wanted):  # what is given first: NumPy would make nan of None, and drop imaginary parts
