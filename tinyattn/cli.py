@@ -1,4 +1,4 @@
-"""The command line: ``tinyattn demo``, ``tinyattn learn``.
+"""The command line: ``tinyattn demo``, ``tinyattn learn``, and the pictures: ``draw``, ``step``, ``attention``.
 
 Whatever goes wrong on purpose is said in words and without a stack trace.  Exit codes: 0; 1 when a check failed;
 2 when what was asked for cannot be done; 130 after Ctrl-C.
@@ -73,6 +73,9 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(metavar="COMMAND")
     commands.add_parser("demo", help="the whole path once, on one sentence", add_help=False)
     commands.add_parser("learn", help="lessons to step through", add_help=False)
+    commands.add_parser("draw", help="the computation graph of a tensor in your file", add_help=False)
+    commands.add_parser("step", help="its replay as a page, a vector-Jacobian product at a time", add_help=False)
+    commands.add_parser("attention", help="attention weights as a heat map or a page", add_help=False)
     return parser
 
 
@@ -133,4 +136,23 @@ def _learn(words: Sequence[str]) -> int:
     return learn(words)
 
 
-_COMMANDS: dict[str, Command] = {"demo": _demo, "learn": _learn}
+def _picture(name: str) -> Command:
+    """A command of the pictures, fetched when it is wanted and only from our own ``viz``."""
+
+    def run(words: Sequence[str]) -> int:
+        from importlib import import_module
+
+        from tinyattn._viz import load_viz
+
+        commands = import_module(f"{load_viz().__name__}.commands")
+        code: int = getattr(commands, f"main_{name}")(words)
+        return code
+
+    return run
+
+
+_COMMANDS: dict[str, Command] = {
+    "demo": _demo,
+    "learn": _learn,
+    **{name: _picture(name) for name in ("draw", "step", "attention")},
+}
