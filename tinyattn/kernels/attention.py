@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from tinyattn.ops.helpers import matrix_product, sum_to, swap
+from tinyattn.kernels import softmax as kernel
+from tinyattn.kernels.small import matrix_product
+from tinyattn.ops.helpers import sum_to, swap
 from tinyattn.ops.reductions import size_of
-from tinyattn.ops.softmax import softmax, softmax_forward, softmax_rule
+from tinyattn.ops.softmax import softmax, softmax_rule
 
 
 def visible(keep: Any, causal: bool, queries: int, keys: int) -> Any:
@@ -35,10 +37,10 @@ def forward(q: Any, k: Any, v: Any, keep: Any, causal: bool, scale: Any) -> tupl
     c = q.dtype.type(1 / math.sqrt(k.shape[-1]) if scale is None else scale)
     seen = visible(keep, causal, q.shape[-2], k.shape[-2])
     if seen is None:
-        weights = softmax_forward((q @ swap(k)) * c, -1, None)
+        weights = kernel.softmax((q @ swap(k)) * c, -1, None)
         return weights @ v, (weights, c, None)
     with np.errstate(invalid="ignore"):  # what is hidden may hold anything
-        weights = softmax_forward((q @ swap(k)) * c, -1, seen)
+        weights = kernel.softmax((q @ swap(k)) * c, -1, seen)
         return read_only_seen(weights, v), (weights, c, seen)
 
 

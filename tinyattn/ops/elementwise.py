@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from tinyattn.kernels.small import zero_of
 from tinyattn.ops.describing import calls
-from tinyattn.ops.helpers import sum_to, times, times_slope, zero_of
+from tinyattn.ops.helpers import sum_to, times, times_slope
 from tinyattn.ops.record import Call, Op, register
 
 # -- pairs of numbers --------------------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
-"""What several rules share: undoing a broadcast, spreading a sum, slopes that may be infinite.
+"""What several rules share: undoing a broadcast, giving axes back, slopes that may be infinite.
 
 Each of these is written so that it works in all three readings of a rule: numbers, recorded Tensors and
-exact numbers.  They choose among NumPy's spellings in one place, because small calls differ threefold.
+exact numbers.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
+
+from tinyattn.kernels.small import column_sums
 
 _ARRAYS = (np.ndarray, np.generic)
 
@@ -26,54 +28,11 @@ def sum_to(g: Any, shape: tuple[int, ...]) -> Any:
     """
     if g.shape == shape:
         return g
-    if g.__class__ is np.ndarray and g.ndim == 2 and len(shape) == 1 and shape[0] == g.shape[1] and g.dtype.kind == "f":
-        # A bias under a few rows, the commonest case: a product with ones costs a third of a reduction.
-        rows = g.shape[0]
-        return _ones(rows, g.dtype)[0].dot(g) if 0 < rows <= 32 else np.add.reduce(g, axis=0)
+    if g.__class__ is np.ndarray and g.ndim == 2 and len(shape) == 1 and shape[0] == g.shape[1]:
+        return column_sums(g)  # a bias under rows, the commonest case
     new = len(g.shape) - len(shape)
     stretched = tuple(new + axis for axis, size in enumerate(shape) if size == 1 != g.shape[new + axis])
     return g.sum(axis=tuple(range(new)) + stretched, keepdims=True).reshape(shape)
-
-
-def spread(g: Any, shape: tuple[int, ...]) -> Any:
-    """Repeat ``g`` along its axes of size 1: the transpose of a sum that kept them."""
-    if isinstance(g, _ARRAYS) and g.dtype != object:
-        out = np.empty(shape, g.dtype)  # a fifth of the time of np.broadcast_to on small arrays
-        out[...] = g
-        return out
-    return np.broadcast_to(g, shape)
-
-
-@functools.cache
-def _ones(size: int, dtype: Any) -> Any:
-    ones = np.ones((size, size), dtype)
-    ones.flags.writeable = False
-    return ones
-
-
-def sums_along(x: Any, axis: int) -> Any:
-    """Sums along an axis, in a shape that broadcasts against ``x``.
-
-    For the rows of a small matrix it is a product with a matrix of ones: that costs a third of a reduction, and
-    the result is already spread over the row.
-    """
-    if x.__class__ is np.ndarray:
-        if x.ndim == 2 and (axis == 1 or axis == -1) and x.shape[1] <= 32 and x.dtype.kind == "f":
-            return x.dot(_ones(x.shape[1], x.dtype))
-        return np.add.reduce(x, axis=axis, keepdims=True)
-    return x.sum(axis=axis, keepdims=True)
-
-
-@functools.cache
-def _zero(dtype: Any) -> Any:
-    zero = np.zeros((), dtype)
-    zero.flags.writeable = False
-    return zero
-
-
-def zero_of(x: Any) -> Any:
-    """A zero to compare with and to choose: for arrays as a 0-d array, which costs half of a Python number."""
-    return _zero(x.dtype) if x.__class__ is np.ndarray and x.dtype != object else 0
 
 
 @functools.cache
@@ -118,7 +77,7 @@ def carefully() -> Iterator[None]:
 
 def times(g: Any, factor: Any) -> Any:
     """``g * factor``, where a cotangent of 0 meets a factor that is infinite or nan as 0."""
-    return times_slope(g, _itself, factor) if care.wanted else g * factor
+    return times_slope(g, lambda factor: factor, factor) if care.wanted else g * factor
 
 
 def times_slope(g: Any, slope: Callable[[Any], Any], at: Any) -> Any:
@@ -145,10 +104,6 @@ def where_asked(y: Any, g: Any, axis: int) -> Any:
     return np.where(finite | (plain(g) != 0).any(axis=axis, keepdims=True), y, 0)
 
 
-def _itself(factor: Any) -> Any:
-    return factor
-
-
 def _not_finite(slope: Callable[[Any], Any], at: Any) -> Any:
     values = plain(at)
     if values.dtype == object:  # exact numbers are always finite
@@ -170,10 +125,3 @@ def number_like(count: Any, g: Any) -> Any:
 def swap(x: Any) -> Any:
     """The last two axes exchanged: the transpose of each matrix."""
     return x.T if len(x.shape) == 2 else x.mT
-
-
-def matrix_product(a: Any, b: Any) -> Any:
-    """``a @ b``; two plain matrices take ``dot``, which costs a third of ``@`` at lesson size."""
-    if a.__class__ is b.__class__ is np.ndarray and a.ndim == 2 == b.ndim:
-        return a.dot(b)
-    return a @ b

@@ -11,34 +11,37 @@ from typing import Any
 
 import numpy as np
 
+from tinyattn.kernels.small import matrix_product
 from tinyattn.ops.describing import calls, entry, letters, over
-from tinyattn.ops.helpers import matrix_product, sum_to, swap
+from tinyattn.ops.helpers import sum_to, swap
 from tinyattn.ops.record import Call, Op, register
 
 
 def _left_rule(g: Any, y: Any, a: Any, b: Any) -> Any:
     if a.ndim == 2 == b.ndim:
         return matrix_product(g, b.T)
-    if len(b.shape) == 1:  # a matrix times a vector: every row of a meets the same b
-        return sum_to(np.expand_dims(g, -1) * b, a.shape)
-    if len(a.shape) == 1:
-        return sum_to(matrix_product(b, np.expand_dims(g, -1)).reshape(b.shape[:-1]), a.shape)
+    g, _, b = _as_matrices(g, a, b)
     return sum_to(matrix_product(g, swap(b)), a.shape)
 
 
 def _right_rule(g: Any, y: Any, a: Any, b: Any) -> Any:
     if a.ndim == 2 == b.ndim:
         return matrix_product(a.T, g)
-    if len(a.shape) == 1 == len(b.shape):
-        return a * g
-    if len(a.shape) == 1:
-        return sum_to(a.reshape((-1, 1)) * np.expand_dims(g, -2), b.shape)
+    g, rows, columns = _as_matrices(g, a, b)
+    if len(columns.shape) == 2 < len(rows.shape):  # one matrix for the whole batch: fold the batch into the rows
+        count = math.prod(rows.shape[:-1])
+        rows, g = rows.reshape((count, rows.shape[-1])), g.reshape((count, g.shape[-1]))
+    pulled = sum_to(matrix_product(swap(rows), g), columns.shape)
+    return pulled if len(b.shape) > 1 else pulled.reshape(b.shape)
+
+
+def _as_matrices(g: Any, a: Any, b: Any) -> tuple[Any, Any, Any]:
+    """A vector on the left is a row, on the right a column; the cotangent gets the axes that they lost."""
     if len(b.shape) == 1:
-        return sum_to((a * np.expand_dims(g, -1)), b.shape)
-    if len(b.shape) == 2 and len(a.shape) > 2:  # one matrix for the whole batch: fold the batch into the rows
-        rows = math.prod(a.shape[:-1])
-        return matrix_product(swap(a.reshape((rows, a.shape[-1]))), g.reshape((rows, g.shape[-1])))
-    return sum_to(matrix_product(swap(a), g), b.shape)
+        g, b = np.expand_dims(g, -1), np.expand_dims(b, -1)
+    if len(a.shape) == 1:
+        g, a = np.expand_dims(g, -2), np.expand_dims(a, -2)
+    return g, a, b
 
 
 def _matmul_definition(call: Call) -> str:

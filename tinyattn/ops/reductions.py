@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from tinyattn.kernels.small import spread
 from tinyattn.ops.describing import calls, entry, letters, over
-from tinyattn.ops.helpers import inverse_order, number_like, spread, with_axes
+from tinyattn.ops.helpers import inverse_order, number_like, with_axes
 from tinyattn.ops.record import Call, Op, register
 
 Axes = tuple[int, ...]
