@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import tinyattn as ta
-from tinyattn.optim import SGD, Adam, Optimiser
+from tinyattn.optim import SGD, Adam, AdamW, Optimiser, clip_gradients, cosine, inverse_root
 
 
 def leaf(*numbers: float) -> ta.Tensor:
@@ -95,6 +95,10 @@ def test_the_dtype_stays(kind: type[Optimiser], dtype: type) -> None:
     (lambda: SGD([leaf(1.0)], lr=1.0, momentum=1.0), "momentum=1.0"),
     (lambda: Adam([leaf(1.0)], betas=(0.9, 1.5)), r"betas\[1\]=1.5"),
     (lambda: SGD([leaf(1.0)], lr=1.0).step(), "Call loss.backward"),
+    (lambda: AdamW([leaf(1.0)], decay=-1.0), "decay=-1.0"),
+    (lambda: cosine(1.0, steps=3, warmup=3), "warmup=3"),
+    (lambda: inverse_root(1.0, 0), "warmup=0"),
+    (lambda: clip_gradients([leaf(1.0)], 0.0), "norm=0.0"),
 ])
 def test_what_cannot_be_is_refused_in_words(make, words: str) -> None:
     with pytest.raises(ta.TinyattnError, match=words):
@@ -143,3 +147,67 @@ def test_fifty_steps_agree_with_pytorch(options, rng: np.random.Generator) -> No
             loss.backward()
             optimiser.step()
     np.testing.assert_allclose(ours.data, theirs.detach().numpy(), rtol=0, atol=1e-12)
+
+
+def test_adamw_by_hand() -> None:
+    w = leaf(1.0)
+    # first 1 - 0.1 * 0.5 of it, then a step of Adam of size 0.1
+    assert step(AdamW([w], lr=0.1, decay=0.5, eps=1e-12), w, [2.0]) == pytest.approx([0.95 - 0.1])
+
+
+def test_without_decay_adamw_is_adam(rng: np.random.Generator) -> None:
+    one, other = leaf(1.0, -2.0), leaf(1.0, -2.0)
+    for optimiser, w in ((AdamW([one], lr=0.1, decay=0.0), one), (Adam([other], lr=0.1), other)):
+        for number in range(5):
+            step(optimiser, w, [float(number), -1.0])
+    assert one.tolist() == other.tolist()
+
+
+@pytest.mark.parametrize("make", [
+    lambda w: SGD([w], lr=0.1), lambda w: SGD([w], lr=0.1, momentum=0.9), lambda w: Adam([w]), lambda w: AdamW([w]),
+], ids=["SGD", "momentum", "Adam", "AdamW"])
+def test_what_an_optimiser_remembers_can_be_kept_and_brought_back(make, rng: np.random.Generator) -> None:
+    gradients = rng.normal(size=(6, 2)).tolist()
+    w = leaf(1.0, 2.0)
+    whole = make(w)
+    for gradient in gradients[:3]:
+        step(whole, w, gradient)
+    other, later = leaf(*w.tolist()), make(leaf(0.0, 0.0))
+    later = make(other)
+    later.load_state_dict(whole.state_dict())
+    for gradient in gradients[3:]:
+        assert step(whole, w, gradient) == step(later, other, gradient)
+    assert later.steps == 6
+
+
+def test_the_state_of_another_optimiser_is_refused_and_changes_nothing() -> None:
+    adam, small = Adam([leaf(1.0)], lr=0.5), Adam([leaf(1.0, 2.0)])
+    for state, words in ((SGD([leaf(1.0)], lr=1.0).state_dict(), "Adam"), (small.state_dict(), r"\(1,\) here, \(2,\)")):
+        with pytest.raises(ta.TinyattnError, match=words):
+            adam.load_state_dict(state)
+    assert adam.lr == 0.5
+
+
+def test_schedules_at_their_corners() -> None:
+    rate = cosine(2.0, steps=10, warmup=4, floor=0.5)
+    assert [rate(s) for s in (1, 4, 10, 99)] == pytest.approx([0.5, 2.0, 0.5, 0.5]) and rate(7) == pytest.approx(1.25)
+    assert cosine(1.0, steps=2)(1) == pytest.approx(0.5)
+    paper = inverse_root(1 / math.sqrt(512 * 4000), 4000)
+    for s in (1, 100, 4000, 50_000):  # the formula of the paper
+        assert paper(s) == pytest.approx(512**-0.5 * min(s**-0.5, s * 4000**-1.5))
+
+
+def test_clipping_shortens_all_gradients_by_one_factor() -> None:
+    a, b, still = leaf(0.0), leaf(0.0, 0.0), leaf(0.0)
+    a.grad, b.grad = [2.0], [1.0, 2.0]
+    assert clip_gradients([a, b, still], 1.5) == 3.0
+    assert (a.grad.tolist(), b.grad.tolist(), still.grad) == ([1.0], [0.5, 1.0], None)
+    assert clip_gradients([a, b, still], 1.5) == pytest.approx(1.5) and a.grad.tolist() == [1.0]
+
+
+def test_a_gradient_that_is_nan_is_not_clipped_but_named() -> None:
+    a, b = leaf(0.0), ta.tensor([0.0], requires_grad=True, name="W_q")
+    a.grad, b.grad = [3.0], [math.nan]
+    with pytest.raises(ta.NanError, match="W_q"):
+        clip_gradients([a, b], 1.0)
+    assert a.grad.tolist() == [3.0]

@@ -1,4 +1,4 @@
-"""Optimisers: how parameters move along their gradients.
+"""Optimisers: how parameters move along their gradients; schedules of the learning rate; clipping.
 
 Each fills a buffer of its own with the new numbers and hands it to `assign`, so that no recorded graph is
 ever corrupted.  Ctrl-C waits until a step is complete.  Stands on `tensor` only.
@@ -10,15 +10,18 @@ import math
 import signal
 import sys
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
 
-from tinyattn.errors import ArgumentError, ArgumentTypeError, GraphError, message
-from tinyattn.tensor import Tensor, describe, values_of
+from tinyattn.arguments import values_of
+from tinyattn.errors import ArgumentError, ArgumentTypeError, GraphError, NanError, ShapeError, message
+from tinyattn.tensor import Tensor, describe
 
-__all__ = ["SGD", "Adam", "Optimiser"]
+__all__ = ["SGD", "Adam", "AdamW", "Optimiser", "Schedule", "clip_gradients", "cosine", "inverse_root"]
+
+Schedule = Callable[[int], float]
 
 
 class Optimiser:
@@ -75,6 +78,56 @@ class Optimiser:
         """Write the new numbers of one parameter into ``new``."""
         raise NotImplementedError
 
+    # -- keeping and bringing back ------------------------------------------------------------------------------
+
+    def _remembered(self) -> dict[str, list[Any]]:
+        """What it remembers of earlier steps: for each kind, one array or number per parameter."""
+        return {}
+
+    def state_dict(self) -> dict[str, np.ndarray]:
+        """Copy what it remembers: with it, and the parameters, a training goes on as if it had not stopped.
+
+        Examples
+        --------
+        >>> import tinyattn as ta
+        >>> optimiser = SGD([ta.tensor([1.0], requires_grad=True)], lr=0.1, momentum=0.9)
+        >>> {name: array.tolist() for name, array in optimiser.state_dict().items()}
+        {'lr': 0.1, 'steps': 0, 'velocity.0': [0.0]}
+        """
+        state = {"lr": np.array(self.lr), "steps": np.array(self.steps)}
+        for kind, each in self._remembered().items():
+            state.update({f"{kind}.{place}": np.array(part) for place, part in enumerate(each)})
+        return state
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Take what `state_dict` gave; all of it, or after an error nothing.
+
+        Raises
+        ------
+        ArgumentError
+            It belongs to another optimiser.
+        ShapeError
+            It belongs to other parameters.
+        """
+        mine, arrays = self.state_dict(), {name: np.asarray(part) for name, part in state.items()}
+        if mine.keys() != arrays.keys():
+            odd = ", ".join(sorted(mine.keys() ^ arrays.keys())[:4])
+            raise ArgumentError(
+                message(
+                    f"load_state_dict: the state is not one of this {type(self).__name__}: {odd}.",
+                    "It was saved by another kind of optimiser, or with another number of parameters.",
+                    "Make the optimiser as it was made when the state was saved.",
+                )
+            )
+        for name, own in mine.items():
+            if own.shape != arrays[name].shape:
+                raise ShapeError(f"load_state_dict: {name} is {own.shape} here, {arrays[name].shape} in the state.")
+        self.lr, self.steps = float(arrays["lr"]), int(arrays["steps"])
+        for kind, each in self._remembered().items():
+            for place, part in enumerate(each):
+                new = arrays[f"{kind}.{place}"]
+                each[place] = np.array(new, part.dtype) if isinstance(part, np.ndarray) else int(new)
+
 
 class SGD(Optimiser):
     """Gradient descent: a step against the gradient, with momentum one that remembers the steps before.
@@ -102,6 +155,9 @@ class SGD(Optimiser):
         super().__init__(parameters, lr)
         self.momentum = _share(momentum, "SGD", "momentum")
         self._velocities = [np.zeros(p.shape, p.dtype) for p in self.parameters]
+
+    def _remembered(self) -> dict[str, list[Any]]:
+        return {"velocity": self._velocities} if self.momentum else {}
 
     def _move(self, place: int, old: Any, gradient: Any, new: np.ndarray) -> None:
         direction = gradient
@@ -153,6 +209,9 @@ class Adam(Optimiser):
         self._squares = [np.zeros(p.shape, p.dtype) for p in self.parameters]
         self._times = [0] * len(self.parameters)  # a parameter without gradient does not take part in a step
 
+    def _remembered(self) -> dict[str, list[Any]]:
+        return {"mean": self._means, "square": self._squares, "time": self._times}
+
     def _move(self, place: int, old: Any, gradient: Any, new: np.ndarray) -> None:
         (beta1, beta2), m, s = self.betas, self._means[place], self._squares[place]
         self._times[place] += 1
@@ -167,6 +226,161 @@ class Adam(Optimiser):
         np.divide(m, new, out=new)
         new *= self.lr / (1 - beta1**t)
         np.subtract(old, new, out=new)
+
+
+class AdamW(Adam):
+    """Adam with a weight decay that the gradients do not see (Loshchilov and Hutter 2019, algorithm 2).
+
+    Each step first multiplies the parameters by ``1 - lr * decay``.
+
+    Parameters
+    ----------
+    parameters : iterable of Tensor
+    lr, betas, eps
+        As in `Adam`.
+    decay : float from 0 on
+        How strongly parameters are drawn to 0.
+
+    Examples
+    --------
+    >>> import tinyattn as ta
+    >>> w = ta.tensor([1.0], requires_grad=True)
+    >>> w.grad = [0.0]
+    >>> AdamW([w], lr=0.1, decay=0.5).step()
+    >>> w.data
+    array([0.95])
+    """
+
+    def __init__(
+        self,
+        parameters: Iterable[Tensor],
+        lr: float = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        decay: float = 0.01,
+    ) -> None:
+        super().__init__(parameters, lr, betas, eps)
+        if not (isinstance(decay, (int, float, np.number)) and 0 <= decay < math.inf):
+            raise ArgumentError(f"AdamW: decay={decay!r} must be a number from 0 on.")
+        self.decay = float(decay)
+
+    def _move(self, place: int, old: Any, gradient: Any, new: np.ndarray) -> None:
+        shrunk = old * new.dtype.type(1 - self.lr * self.decay)
+        super()._move(place, shrunk, gradient, new)
+
+
+# -- the learning rate over time, and the size of a step ---------------------------------------------------------
+
+
+def cosine(lr: float, steps: int, warmup: int = 0, floor: float = 0.0) -> Schedule:
+    """A learning rate that rises evenly for ``warmup`` steps and then falls along half a cosine.
+
+    Parameters
+    ----------
+    lr : float
+        The highest.
+    steps : int
+        After so many steps it has fallen to ``floor``, and stays there.
+    warmup : int
+        So many steps it takes to rise.
+    floor : float
+        The lowest.
+
+    Returns
+    -------
+    callable
+        The rate of step 1, 2, ...: for ``train.fit(..., schedule=)``.
+
+    Examples
+    --------
+    >>> rate = cosine(1.0, steps=6, warmup=2)
+    >>> [round(rate(step), 3) for step in range(1, 8)]
+    [0.5, 1.0, 0.854, 0.5, 0.146, 0.0, 0.0]
+    """
+    lr = _positive(lr, "cosine", "lr")
+    if not 0 <= warmup < steps:
+        raise ArgumentError(f"cosine: warmup={warmup!r} must be from 0 to less than steps={steps!r}.")
+
+    def rate(step: int) -> float:
+        if step <= warmup:
+            return lr * step / warmup
+        done = min(1.0, (step - warmup) / (steps - warmup))
+        return floor + (lr - floor) * (1 + math.cos(math.pi * done)) / 2
+
+    return rate
+
+
+def inverse_root(lr: float, warmup: int) -> Schedule:
+    """A learning rate that rises evenly, and then falls with 1/√step (Vaswani et al. 2017, section 5.3).
+
+    Parameters
+    ----------
+    lr : float
+        The highest, reached after ``warmup`` steps; the paper's is 1/√(d · warmup).
+    warmup : int
+
+    Returns
+    -------
+    callable
+        The rate of step 1, 2, ...
+
+    Examples
+    --------
+    >>> rate = inverse_root(1.0, warmup=4)
+    >>> [rate(step) for step in (1, 4, 16)]
+    [0.25, 1.0, 0.5]
+    """
+    lr = _positive(lr, "inverse_root", "lr")
+    if warmup < 1:
+        raise ArgumentError(f"inverse_root: warmup={warmup!r} must be from 1 on.")
+    return lambda step: lr * min(step / warmup, math.sqrt(warmup / step))
+
+
+def clip_gradients(parameters: Iterable[Tensor], norm: float) -> float:
+    """Shorten all gradients by one factor, so that together they are no longer than ``norm``.
+
+    Parameters
+    ----------
+    parameters : iterable of Tensor
+    norm : float
+        The most that the root of the sum of all squares may be.
+
+    Returns
+    -------
+    float
+        What it was before.
+
+    Raises
+    ------
+    NanError
+        When a gradient is nan or infinite; nothing has been changed then.
+
+    Examples
+    --------
+    >>> import tinyattn as ta
+    >>> w = ta.tensor([0.0, 0.0], requires_grad=True)
+    >>> w.grad = [3.0, 4.0]
+    >>> clip_gradients([w], 1.0)
+    5.0
+    >>> w.grad
+    array([0.6, 0.8])
+    """
+    norm = _positive(norm, "clip_gradients", "norm")
+    moved = [(p, p.grad) for p in _checked(parameters, "clip_gradients") if p.grad is not None]
+    total = math.sqrt(sum(float(np.square(grad, dtype=np.float64).sum()) for _, grad in moved))
+    if not math.isfinite(total):
+        first = next(describe(p) for p, grad in moved if not np.isfinite(grad).all())
+        raise NanError(
+            message(
+                f"clip_gradients: the gradient of {first} is not finite.",
+                "A factor cannot mend it.",
+                "Run the step inside ta.detect_nan() to see which operation made it.",
+            )
+        )
+    if total > norm:
+        for p, grad in moved:
+            p.grad = grad * p.dtype.type(norm / total)
+    return total
 
 
 def _next_buffer(old: Any, used: np.ndarray) -> np.ndarray:

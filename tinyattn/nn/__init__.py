@@ -25,16 +25,19 @@ Tagger(
 
 from tinyattn.nn import init, masks, normalise, scores
 from tinyattn.nn.attention import AttentionSteps, SelfAttention, attention
+from tinyattn.nn.gpt import GPT
 from tinyattn.nn.layers import MLP, Dropout, Embedding, LayerNorm, Linear, RMSNorm
 from tinyattn.nn.linear_attention import Fastformer, FastformerSteps, LinearAttention
 from tinyattn.nn.module import Module
 from tinyattn.nn.multi_head import KeyValueCache, MultiHeadAttention, merge_heads, split_heads
 from tinyattn.nn.positions import DistanceBias, LearnedPosition, RotaryPosition, SinusoidalPosition, sinusoidal
 from tinyattn.nn.scores import AdditiveScore, GeneralScore
+from tinyattn.nn.transformer import TransformerBlock, TransformerEncoder, mean_over_words
 
 __all__ = [
-    "MLP", "AdditiveScore", "AttentionSteps", "DistanceBias", "Dropout", "Embedding", "Fastformer", "FastformerSteps",
-    "GeneralScore", "KeyValueCache", "LayerNorm", "LearnedPosition", "Linear", "LinearAttention", "Module",
-    "MultiHeadAttention", "RMSNorm", "RotaryPosition", "SelfAttention", "SinusoidalPosition", "attention", "init",
-    "masks", "merge_heads", "normalise", "scores", "sinusoidal", "split_heads",
+    "GPT", "MLP", "AdditiveScore", "AttentionSteps", "DistanceBias", "Dropout", "Embedding", "Fastformer",
+    "FastformerSteps", "GeneralScore", "KeyValueCache", "LayerNorm", "LearnedPosition", "Linear", "LinearAttention",
+    "Module", "MultiHeadAttention", "RMSNorm", "RotaryPosition", "SelfAttention", "SinusoidalPosition",
+    "TransformerBlock", "TransformerEncoder", "attention", "init", "masks", "mean_over_words", "merge_heads",
+    "normalise", "scores", "sinusoidal", "split_heads",
 ]  # fmt: skip

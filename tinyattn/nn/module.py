@@ -90,15 +90,16 @@ class Module:
     # -- parts and parameters -------------------------------------------------------------------------------
 
     def named_modules(self) -> list[tuple[str, Module]]:
-        """List the module itself, under the name "", and every part of it, each once, with its name."""
-        found: dict[int, tuple[str, Module]] = {id(self): ("", self)}
-        waiting: list[tuple[str, Module]] = [("", self)]
-        while waiting:
-            prefix, module = waiting.pop(0)
+        """List the module itself, under the name "", and then every part of it, each once, with its name."""
+        found: dict[int, tuple[str, Module]] = {}
+
+        def collect(name: str, module: Module) -> None:
+            found[id(module)] = (name, module)
             for path, part in module._own_parts():
                 if isinstance(part, Module) and id(part) not in found:
-                    found[id(part)] = (prefix + path, part)
-                    waiting.append((prefix + path + ".", part))
+                    collect(f"{name}.{path}" if name else path, part)
+
+        collect("", self)
         return list(found.values())
 
     def _own_parts(self) -> Iterator[tuple[str, Module | Tensor]]:

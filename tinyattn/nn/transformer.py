@@ -1,0 +1,232 @@
+"""The Transformer: attention and MLP, each with a norm and a way around it; and a stack of such blocks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import tinyattn as ta
+from tinyattn.arguments import boolean, operand
+from tinyattn.errors import ArgumentError, ShapeError
+from tinyattn.nn import init
+from tinyattn.nn.layers import MLP, Activation, Dropout, LayerNorm, RMSNorm
+from tinyattn.nn.module import Module, check_size
+from tinyattn.nn.multi_head import KeyValueCache, MultiHeadAttention
+from tinyattn.tensor import Tensor
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from tinyattn.arguments import TensorLike
+
+
+class TransformerBlock(Module):
+    """Attention, then an MLP; what each finds is added to what was there (Vaswani et al. 2017, section 3.1).
+
+    Parameters
+    ----------
+    d, heads : int
+        Width of a row, and how many heads.
+    hidden : int, optional
+        Width inside the MLP; 4·d when not given.
+    norm : "pre" or "post"
+        Before each part, on its way in ("pre": x + f(norm(x)), learns without warm-up), or after the sum, as in the
+        paper ("post": norm(x + f(x))).
+    norm_kind : "layer" or "rms"
+        `LayerNorm` or `RMSNorm`.
+    activation : str or callable
+        As in `MLP`.
+    dropout : float
+        Share that is dropped while learning: of the weights, inside the MLP, and of what each part adds.
+    bias : bool
+        Whether the linear maps have one.
+    eps : float
+        As in the norms.
+    rng : numpy Generator, int or None
+        Where the start of the weights, and dropout, come from.
+    **attention
+        More for `MultiHeadAttention`: score, normalise, position, d_k, d_v.
+
+    Examples
+    --------
+    >>> import numpy as np, tinyattn as ta
+    >>> block = ta.nn.TransformerBlock(4, 2, activation="gelu", rng=0)
+    >>> y = block(np.ones((3, 4)), causal=True)
+    >>> y.shape
+    (3, 4)
+    >>> block
+    TransformerBlock(pre
+      attention: MultiHeadAttention(d=4, heads=2, d_k=2, d_v=2, bias=True)
+      mlp: MLP(gelu
+        up: Linear(4, 16)
+        down: Linear(16, 4)
+      )
+      norm1: LayerNorm(4)
+      norm2: LayerNorm(4)
+    )
+    """
+
+    def __init__(
+        self,
+        d: int,
+        heads: int,
+        hidden: int | None = None,
+        *,
+        norm: str = "pre",
+        norm_kind: str = "layer",
+        activation: str | Activation = "relu",
+        dropout: float = 0.0,
+        bias: bool = True,
+        eps: float = 1e-5,
+        rng: init.Rng = None,
+        **attention: Any,
+    ) -> None:
+        if norm not in ("pre", "post"):
+            raise ArgumentError(f"TransformerBlock: norm={norm!r} must be 'pre' or 'post'.")
+        source = init.generator(rng)
+        self.norm = norm
+        self.attention = MultiHeadAttention(d, heads, bias=bias, dropout=dropout, rng=source, **attention)
+        self.mlp = MLP(d, hidden, activation=activation, dropout=dropout, bias=bias, rng=source)
+        self.norm1, self.norm2 = _norm(norm_kind, d, eps), _norm(norm_kind, d, eps)
+        self.dropout = Dropout(dropout, rng=source) if dropout else None
+
+    def forward(
+        self,
+        x: TensorLike,
+        *,
+        keep: ArrayLike | None = None,
+        bias: TensorLike | None = None,
+        causal: bool = False,
+        cache: KeyValueCache | None = None,
+    ) -> Tensor:
+        """Let the words look at each other, then let each think.
+
+        Parameters
+        ----------
+        x : Tensor, shape (..., n, d)
+        keep, bias, causal, cache
+            As in `MultiHeadAttention.steps`.
+
+        Returns
+        -------
+        Tensor, shape (..., n, d)
+        """
+        rows = operand(x, "TransformerBlock")
+        options = {"keep": keep, "bias": bias, "causal": causal, "cache": cache}
+        if self.norm == "pre":
+            rows = rows + self._dropped(self.attention(self.norm1(rows), **options))  # (..., n, d)
+            return rows + self._dropped(self.mlp(self.norm2(rows)))  # (..., n, d)
+        rows = self.norm1(rows + self._dropped(self.attention(rows, **options)))  # (..., n, d)
+        result: Tensor = self.norm2(rows + self._dropped(self.mlp(rows)))  # (..., n, d)
+        return result
+
+    def _dropped(self, found: Tensor) -> Tensor:
+        return found if self.dropout is None else self.dropout(found)
+
+    def sizes(self) -> str:
+        """Where the norms stand."""
+        return self.norm
+
+
+class TransformerEncoder(Module):
+    """Blocks one after the other, and with pre-norm a last norm: every word sees every word.
+
+    Parameters
+    ----------
+    layers : int
+        How many blocks.
+    d, heads, hidden
+        As in `TransformerBlock`.
+    **options
+        More for each `TransformerBlock`.
+
+    Attributes
+    ----------
+    blocks : list of TransformerBlock
+    last_norm : LayerNorm, RMSNorm or None
+
+    Examples
+    --------
+    >>> import numpy as np, tinyattn as ta
+    >>> encoder = ta.nn.TransformerEncoder(2, 4, 2, rng=0)
+    >>> words = np.array([[True, True, False], [True, True, True]])
+    >>> encoder(np.ones((2, 3, 4)), keep=ta.nn.masks.padding(words)).shape
+    (2, 3, 4)
+    """
+
+    def __init__(
+        self, layers: int, d: int, heads: int, hidden: int | None = None, *, rng: init.Rng = None, **options: Any
+    ) -> None:
+        source = init.generator(rng)
+        count = check_size(layers, "TransformerEncoder", "layers")
+        self.blocks = [TransformerBlock(d, heads, hidden, rng=source, **options) for _ in range(count)]
+        pre = options.get("norm", "pre") == "pre"
+        self.last_norm = _norm(options.get("norm_kind", "layer"), d, options.get("eps", 1e-5)) if pre else None
+
+    def forward(
+        self,
+        x: TensorLike,
+        *,
+        keep: ArrayLike | None = None,
+        bias: TensorLike | None = None,
+        causal: bool = False,
+        caches: list[KeyValueCache] | None = None,
+    ) -> Tensor:
+        """Go through the blocks.
+
+        Parameters
+        ----------
+        x : Tensor, shape (..., n, d)
+        keep, bias, causal
+            As in `MultiHeadAttention.steps`.
+        caches : list of KeyValueCache, optional
+            One for each block.
+
+        Returns
+        -------
+        Tensor, shape (..., n, d)
+        """
+        rows = operand(x, "TransformerEncoder")
+        for place, block in enumerate(self.blocks):
+            cache = None if caches is None else caches[place]
+            rows = block(rows, keep=keep, bias=bias, causal=causal, cache=cache)  # (..., n, d)
+        return rows if self.last_norm is None else self.last_norm(rows)
+
+    def sizes(self) -> str:
+        """How many blocks."""
+        return f"layers={len(self.blocks)}"
+
+
+def mean_over_words(x: TensorLike, keep: ArrayLike | None = None) -> Tensor:
+    """One vector for a sequence: the mean of its words, without padding; of no word at all it is zeros.
+
+    Parameters
+    ----------
+    x : Tensor, shape (..., n, d)
+    keep : bool array, shape (..., n), optional
+        True where there is a word.
+
+    Returns
+    -------
+    Tensor, shape (..., d)
+
+    Examples
+    --------
+    >>> mean_over_words([[1.0], [3.0], [99.0]], keep=[True, True, False]).tolist()
+    [2.0]
+    """
+    rows = operand(x, "mean_over_words")
+    if rows.ndim < 2:
+        raise ShapeError(f"mean_over_words: x of shape {rows.shape} needs a row per word, shape (..., n, d).")
+    if keep is None:
+        return ta.mean(rows, axis=-2)
+    word = boolean(keep, "mean_over_words", "keep")[..., None]  # (..., n, 1)
+    count = ta.tensor(word.sum(axis=-2).clip(1).astype(rows.dtype))  # (..., 1)
+    return ta.sum(ta.where(word, rows, 0.0), axis=-2) / count  # (..., d)
+
+
+def _norm(kind: str, d: int, eps: float) -> LayerNorm | RMSNorm:
+    if kind == "layer":
+        return LayerNorm(d, eps)
+    if kind == "rms":
+        return RMSNorm(d, eps)
+    raise ArgumentError(f"TransformerBlock: norm_kind={kind!r} must be 'layer' or 'rms'.")
