@@ -85,6 +85,19 @@ def test_equal_lengths_are_not_taken_for_the_same_length():
     assert [step.shape for step in derivation.steps[:3]] == ["n × m", "n × m", "n × k"]
 
 
+def test_lengths_take_the_names_that_the_learner_gave_them_and_never_a_tensor_s():
+    q = ta.tensor(np.ones((3, 2)), requires_grad=True)
+    k = ta.tensor(np.ones((4, 2)), requires_grad=True)
+    v = ta.tensor(np.ones((4, 5)), requires_grad=True)
+    d_k = ta.size_of(k, axis=-1)
+    scores = q @ k.mT / ta.sqrt(d_k)
+    out = ta.softmax(scores) @ v
+    derivation = ta.derive((out * out).sum(), wrt=[q, k, v])
+    shapes = {step.name: step.shape for step in derivation.steps}
+    assert shapes["q̄"] == "n × d_k" and shapes["scores"] == "n × m" and "1/√(d_k) · q kᵀ" in derivation.text()
+    assert shapes["v̄"].split(" × ")[1] not in ("k", "v", "q", "d_k")
+
+
 def test_heads_print_per_head_and_three_indices_by_index():
     loss, leaves = multi_head()
     derivation = ta.derive(loss, wrt=leaves)

@@ -14,6 +14,7 @@ from tinyattn.symbolic.index_view import index_line
 from tinyattn.symbolic.layout import Layout, ascii_text, escaped, latex, mathml, text
 from tinyattn.symbolic.lengths import name_lengths
 from tinyattn.symbolic.matrix_view import NoMatrixForm, matrix_line
+from tinyattn.symbolic.terms import Expr
 from tinyattn.symbolic.writing import Letters, quantity_name
 
 NOTATIONS = ("matrix", "index")
@@ -134,7 +135,14 @@ class Derivation:
         order = sorted(leaves, key=lambda index: (len(nodes[index].shape) < 2, nodes[index].name[:1] in "wW", index))
         rest = [index for index in axes.nodes if nodes[index].op is not None]
         arrays = list(axes.array_axes.values())
-        return name_lengths(axes.lengths, [*(axes.nodes[index] for index in (*order, *rest)), *arrays], given)
+        every = [*(axes.nodes[index] for index in (*order, *rest)), *arrays]
+        inlined = self.lines.definitions.inlined
+        for index, (_, expr) in inlined.items():
+            name = _length_name(nodes[index], expr)
+            if name is not None:
+                given.setdefault(expr[0].sizes[0][0], name)
+        taken = {quantity.name for index, quantity in self.lines.quantities.items() if index not in inlined}
+        return name_lengths(axes.lengths, every, given, taken)
 
     # -- the lines ----------------------------------------------------------------------------------------------
 
@@ -309,6 +317,15 @@ class Derivation:
         atoms = self.lines.quantities[node].axes[axis]
         names = [self.lines.length_name(cls) for cls in atoms]
         return sympy.Mul(*(sympy.Symbol(name, integer=True, positive=True) for name in names))
+
+
+def _length_name(node: Any, expr: Expr) -> str | None:
+    """Give the learner's own name of a length, d_k in `d_k = size_of(k, axis=-1)`: one letter, with or without
+    subscript.
+    """
+    stem = node.name.partition("·")[0]
+    is_length = len(expr) == 1 and not expr[0].factors and [power for _, power in expr[0].sizes] == [1]
+    return stem if is_length and node.named and len(stem.partition("_")[0]) == 1 else None
 
 
 def letters_of(lines: Lines) -> Letters:

@@ -86,7 +86,9 @@ POSITIONS = ("n", "m", "l", "t", "s", "r", "p", "b")
 WIDTHS = ("d", "k", "e", "f", "w", "c", "g", "v")
 
 
-def name_lengths(lengths: Lengths, axes: Iterable[tuple[int, ...]], given: Mapping[int, str]) -> dict[int, str]:
+def name_lengths(
+    lengths: Lengths, axes: Iterable[tuple[int, ...]], given: Mapping[int, str], taken: set[str]
+) -> dict[int, str]:
     """Name every size class: as the user says, else n, m, ... for rows and d, k, ... for last axes.
 
     Parameters
@@ -97,9 +99,12 @@ def name_lengths(lengths: Lengths, axes: Iterable[tuple[int, ...]], given: Mappi
         The axes of each tensor, in the order in which names are handed out.
     given : mapping of int to str
         Names that the user chose, by class.
+    taken : set of str
+        Names of tensors, which no length should have too. Where keys are called `k`, widths are d_k and d_v.
     """
     names = {lengths.find(cls): name for cls, name in given.items()}
-    fresh = _Fresh(set(names.values()))
+    fresh = _Fresh(set(names.values()) | taken)
+    widths = (WIDTHS[0], "d_k", "d_v", *WIDTHS[1:]) if "k" in taken else WIDTHS
     for row in axes:
         for at, axis in enumerate(row):
             atoms = lengths.atoms(axis)
@@ -107,7 +112,7 @@ def name_lengths(lengths: Lengths, axes: Iterable[tuple[int, ...]], given: Mappi
             for place, cls in enumerate(atoms):
                 if cls not in names:
                     head = len(atoms) > 1 and place < len(atoms) - 1
-                    names[cls] = fresh.name(("h", "a", *POSITIONS) if head else WIDTHS if last else POSITIONS)
+                    names[cls] = fresh.name(("h", "a", *POSITIONS) if head else widths if last else POSITIONS)
     return names
 
 

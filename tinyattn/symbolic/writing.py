@@ -8,8 +8,8 @@ from fractions import Fraction
 from tinyattn.symbolic.layout import Layout, row
 from tinyattn.symbolic.terms import Exact, Index, Quantity, Term
 
-ROW_LETTERS = "ijlrstpquv"
-WIDTH_LETTERS = "abcefoxyzk"
+ROW_LETTERS = "ijlrstpq"
+WIDTH_LETTERS = "abcuvwxyz"
 HEAD_LETTERS = "gw"
 
 
