@@ -80,7 +80,7 @@ How to read it:
 - The **derivatives** are derived from the definition, not copied from the rule. `x̄` is the gradient of the loss with
   respect to `x`. Where `y` is a single number, it is taken for the loss, so `ȳ` is 1.
 - `[condition]` is 1 where the condition holds and 0 elsewhere.
-- **Proof**: how it is known that the rule which the engine runs equals the derivative of the definition. `all sizes` is a
+- **Proof**: how it is known that the rule of the engine equals the derivative of the definition. `all sizes` is a
   proof by algebra; `explicit sizes` a comparison with SymPy's derivative, entry by entry, at the sizes of the op's own
   sample calls. Beside that, the tests hold every rule against differences.
 - **Kinks**: what is decided where there is no derivative. `–` means that there is one everywhere.
