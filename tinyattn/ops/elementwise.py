@@ -77,15 +77,13 @@ minimum = _pairwise(
 )
 
 where = register(Op(
-    "where",
-    lambda a, b, condition: np.where(condition, a, b),
+    "where", lambda a, b, condition: np.where(condition, a, b),
     (
         lambda g, y, a, b, condition: sum_to(np.where(condition, g, 0), a.shape),
         lambda g, y, a, b, condition: sum_to(np.where(condition, 0, g), b.shape),
     ),
     "y[...] = [condition[...] == 1] * a[...] + [condition[...] == 0] * b[...]",
-    inputs=("a", "b"),
-    params=("condition",),
+    inputs=("a", "b"), params=("condition",),
     sample=calls(
         ([(2, 3), (2, 3)], np.eye(2, 3, dtype=bool)), ([(3,), (2, 1)], np.eye(2, 3, dtype=bool)),
         ([(), (2, 3)], np.array([True, False, True])),
@@ -132,11 +130,8 @@ absolute = _each(
     "abs", np.abs, lambda g, y, x: np.where(x > 0, g, np.where(x < 0, -g, 0)), "abs(x[...])", kinks="0 at 0"
 )
 relu = _each(
-    "relu",
-    lambda x: np.maximum(x, zero_of(x)),
-    lambda g, y, x: np.where(x > zero_of(x), g, zero_of(g)),
-    "maximum(x[...], 0)",
-    kinks="0 at 0",
+    "relu", lambda x: np.maximum(x, zero_of(x)),
+    lambda g, y, x: np.where(x > zero_of(x), g, zero_of(g)), "maximum(x[...], 0)", kinks="0 at 0",
 )
 
 
@@ -152,11 +147,8 @@ def _integer_power_rule(g: Any, y: Any, x: Any, exponent: int) -> Any:
 
 
 integer_power = register(Op(
-    "integer_power",  # needs no logarithm, so negative bases are no trouble
-    lambda x, exponent: x * x if exponent == 2 else x**exponent,
-    (_integer_power_rule,),
-    "y[...] = x[...] ^ exponent",
-    params=("exponent",),
+    "integer_power", lambda x, exponent: x * x if exponent == 2 else x**exponent,  # no logarithm: any sign will do
+    (_integer_power_rule,), "y[...] = x[...] ^ exponent", params=("exponent",),
     sample=calls(*(((2, 3), exponent) for exponent in (2, 3, -2, 0, 1)), high=-0.5),
     kinks="a negative power has an infinite slope at 0; a cotangent of 0 meets it as 0",
 ))
@@ -173,21 +165,11 @@ def _clip_rule(g: Any, y: Any, x: Any, low: Any, high: Any) -> Any:
 
 
 clip = register(Op(
-    "clip",
-    lambda x, low, high: np.clip(x, low, high),
-    (_clip_rule,),
-    _clip_definition,
-    params=("low", "high"),
-    sample=calls(*(((4,), *bounds) for bounds in ((-1.0, 1.0), (None, 1.0), (-1.0, None)))),
-    kinks="0 at a bound",
+    "clip", lambda x, low, high: np.clip(x, low, high), (_clip_rule,), _clip_definition, params=("low", "high"),
+    sample=calls(((4,), -1.0, 1.0), ((4,), None, 1.0), ((4,), -1.0, None)), kinks="0 at a bound",
 ))
 
 cast: Op = register(Op(
-    "cast",
-    lambda x, dtype: x.astype(dtype),
-    (lambda g, y, x, dtype: cast(g, x.dtype),),
-    "y[...] = x[...]",
-    params=("dtype",),
-    sample=calls(((2, 3), np.dtype(np.float64))),
-    hidden=True,
+    "cast", lambda x, dtype: x.astype(dtype), (lambda g, y, x, dtype: cast(g, x.dtype),), "y[...] = x[...]",
+    params=("dtype",), sample=calls(((2, 3), np.dtype(np.float64))), hidden=True,
 ))

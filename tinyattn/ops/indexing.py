@@ -92,21 +92,16 @@ _KEYS: list[Any] = [
 ]
 
 index: Op = register(Op(
-    "index",
-    lambda x, key: x[key],
+    "index", lambda x, key: x[key],
     (lambda g, y, x, key: scatter_add(g, key, x.shape),),
-    _index_definition,
-    params=("key",),
+    _index_definition, params=("key",),
     sample=calls(*(((3, 4), key) for key in _KEYS)),
 ))
 
 scatter_add: Op = register(Op(
-    "scatter_add",
-    _scatter_add,
+    "scatter_add", _scatter_add,
     (lambda g, y, x, key, shape: index(g, key),),
-    _scatter_definition,
-    inputs=("g",),
-    params=("key", "shape"),
+    _scatter_definition, inputs=("g",), params=("key", "shape"),
     sample=calls(*((np.zeros((3, 4))[key].shape, key, (3, 4)) for key in _KEYS)),
 ))
 
@@ -130,22 +125,17 @@ def _put_along_definition(call: Call) -> str:
 
 
 take_along_axis: Op = register(Op(
-    "take_along_axis",
-    lambda x, indices, axis: np.take_along_axis(x, indices, axis),
+    "take_along_axis", lambda x, indices, axis: np.take_along_axis(x, indices, axis),
     (lambda g, y, x, indices, axis: put_along_axis(g, indices, axis, x.shape),),
-    _take_along_definition,
-    params=("indices", "axis"),
+    _take_along_definition, params=("indices", "axis"),
     sample=calls(
         ((2, 3), np.array([[0, 2], [1, 1]]), 1), ((3,), np.array([2, 2, 0, 1]), 0), ((3, 2), np.array([[0, 2]]), 0)
     ),
 ))
 
 put_along_axis: Op = register(Op(
-    "put_along_axis",  # adds where two indices meet
-    _put_along,
+    "put_along_axis", _put_along,  # adds where two indices meet
     (lambda g, y, x, indices, axis, shape: take_along_axis(g, indices, axis),),
-    _put_along_definition,
-    inputs=("g",),
-    params=("indices", "axis", "shape"),
+    _put_along_definition, inputs=("g",), params=("indices", "axis", "shape"),
     sample=calls(((2, 2), np.array([[0, 2], [1, 1]]), 1, (2, 3)), ((4,), np.array([2, 2, 0, 1]), 0, (3,))),
 ))

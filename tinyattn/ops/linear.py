@@ -58,11 +58,7 @@ _FORMS = [
 ]
 
 matmul = register(Op(
-    "matmul",
-    matrix_product,
-    (_left_rule, _right_rule),
-    _matmul_definition,
-    inputs=("a", "b"),
+    "matmul", matrix_product, (_left_rule, _right_rule), _matmul_definition, inputs=("a", "b"),
     sample=calls(*zip(_FORMS)),
 ))
 
@@ -120,12 +116,8 @@ def _einsum_definition(call: Call) -> str:
 
 
 einsum = register(Op(
-    "einsum",
-    lambda *rest: np.einsum(rest[-1], *rest[:-1]),
-    _einsum_rule,
-    _einsum_definition,
-    params=("subscripts",),
-    variadic=True,
+    "einsum", lambda *rest: np.einsum(rest[-1], *rest[:-1]), _einsum_rule, _einsum_definition,
+    params=("subscripts",), variadic=True,
     sample=calls(
         ([(2, 3), (3, 2)], "ij,jk->ik"), ([(2, 3), (2, 3), (2,)], "ij,kj,k->i"), ([(2,), (3,)], "i,j->ij"),
         ([(3, 3)], "ii->i"), ([(3, 3)], "ii->"), ([(2, 2, 3)], "iij->ij"), ([(2, 3)], "ij->ji"), ([(2, 3)], "ij->"),

@@ -94,10 +94,8 @@ min = _reduction("min", partial(_reduce, np.minimum), _extreme_rule, kinks="a ti
 prod = _reduction("prod", partial(_reduce, np.multiply), _prod_rule, low=0.5)
 
 size_of = register(Op(
-    "size_of",  # a length that stays a symbol in formulas: 1/√d is 1/√d there, never 0.7071
-    lambda x, axis: x.dtype.type(math.prod(x.shape[a] for a in axis)),
-    (None,),
+    # A length that stays a symbol in formulas: 1/√d is 1/√d there, never 0.7071.
+    "size_of", lambda x, axis: x.dtype.type(math.prod(x.shape[a] for a in axis)), (None,),
     lambda call: "y[] = " + (" * ".join(f"size(x, {axis})" for axis in call.params["axis"]) or "1"),
-    params=("axis",),
-    sample=calls(((2, 3), (0,)), ((2, 3), (1,)), ((2, 3), (0, 1))),
+    params=("axis",), sample=calls(((2, 3), (0,)), ((2, 3), (1,)), ((2, 3), (0, 1))),
 ))

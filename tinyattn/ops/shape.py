@@ -58,11 +58,9 @@ def _reshape_definition(call: Call) -> str:
 
 
 reshape = register(Op(
-    "reshape",
-    lambda x, shape: x.reshape(shape),
+    "reshape", lambda x, shape: x.reshape(shape),
     (lambda g, y, x, shape: g.reshape(x.shape),),
-    _reshape_definition,
-    params=("shape",),
+    _reshape_definition, params=("shape",),
     sample=calls(((2, 3), (6,)), ((6,), (2, 3)), ((2, 6), (4, 3)), ((2, 6), (2, 2, 3)), ((1, 2), (2, 1, 1))),
 ))
 
@@ -73,8 +71,7 @@ def _permuted(old: Shape, axes: Shape) -> Indices:
 
 
 transpose = _view(
-    "transpose", "axes",
-    lambda x, axes: x.transpose(axes),
+    "transpose", "axes", lambda x, axes: x.transpose(axes),
     lambda g, y, x, axes: g.transpose(inverse_order(axes)),
     _permuted,
     calls(((2, 3), (1, 0)), ((2, 3, 4), (2, 0, 1)), ((2, 3), (0, 1)), ((3,), (0,))),
@@ -92,8 +89,7 @@ def _with_ones(shape: Shape, axis: Shape) -> Shape:
 
 
 expand_dims = _view(
-    "expand_dims", "axis",
-    lambda x, axis: x.reshape(_with_ones(x.shape, axis)),
+    "expand_dims", "axis", lambda x, axis: x.reshape(_with_ones(x.shape, axis)),
     lambda g, y, x, axis: g.reshape(x.shape),
     _inserted,
     calls(((2, 3), (0,)), ((2, 3), (2,)), ((2, 3), (0, 3))),
@@ -106,8 +102,7 @@ def _dropped(old: Shape, axis: Shape) -> Indices:
 
 
 squeeze = _view(
-    "squeeze", "axis",
-    lambda x, axis: x.reshape(tuple(size for a, size in enumerate(x.shape) if a not in axis)),
+    "squeeze", "axis", lambda x, axis: x.reshape(tuple(size for a, size in enumerate(x.shape) if a not in axis)),
     lambda g, y, x, axis: g.reshape(x.shape),
     _dropped,
     calls(((1, 3, 1), (0,)), ((1, 3, 1), (0, 2))),
@@ -120,8 +115,7 @@ def _stretched(old: Shape, new: Shape) -> Indices:
 
 
 broadcast_to = _view(
-    "broadcast_to", "shape",
-    lambda x, shape: np.broadcast_to(x, shape),
+    "broadcast_to", "shape", lambda x, shape: np.broadcast_to(x, shape),
     lambda g, y, x, shape: sum_to(g, x.shape),
     _stretched,
     calls(((3,), (2, 3)), ((2, 1), (2, 3)), ((), (2,)), ((1, 3), (2, 2, 3)), ((2,), (2,))),
@@ -152,12 +146,8 @@ def _concatenate_definition(call: Call) -> str:
 
 
 concatenate = register(Op(
-    "concatenate",
-    lambda *rest: np.concatenate(rest[:-1], axis=rest[-1]),
-    _concatenate_rule,
-    _concatenate_definition,
-    params=("axis",),
-    variadic=True,
+    "concatenate", lambda *rest: np.concatenate(rest[:-1], axis=rest[-1]), _concatenate_rule, _concatenate_definition,
+    params=("axis",), variadic=True,
     sample=calls(([(2, 3), (1, 3)], 0), ([(2, 1), (2, 2), (2, 1)], 1), ([(3,)], 0), ([(0, 2), (1, 2)], 0)),
 ))
 
@@ -175,12 +165,8 @@ def _stack_definition(call: Call) -> str:
 
 
 stack = register(Op(
-    "stack",
-    lambda *rest: np.stack(rest[:-1], axis=rest[-1]),
-    _stack_rule,
-    _stack_definition,
-    params=("axis",),
-    variadic=True,
+    "stack", lambda *rest: np.stack(rest[:-1], axis=rest[-1]), _stack_rule, _stack_definition,
+    params=("axis",), variadic=True,
     sample=calls(([(2, 3), (2, 3)], 0), ([(2,), (2,), (2,)], 1), ([(), ()], 0)),
 ))
 
@@ -202,10 +188,7 @@ def _pad_definition(call: Call) -> str:
 
 
 pad = register(Op(
-    "pad",
-    lambda x, widths, value: np.pad(x, widths, constant_values=value),
-    (_pad_rule,),
-    _pad_definition,
+    "pad", lambda x, widths, value: np.pad(x, widths, constant_values=value), (_pad_rule,), _pad_definition,
     params=("widths", "value"),
     sample=calls(((2, 3), ((1, 0), (0, 2)), 0.0), ((3,), ((2, 1),), 1.5)),
 ))
