@@ -1,0 +1,148 @@
+"""The exercises of lesson 09: a window of words, and the number of parameters it costs."""
+
+from tinyattn.learn.exercises import Case, Exercise, Property, Wrong
+
+
+def solve_window(ids, at, k, edge):
+    return [ids[i] if 0 <= i < len(ids) else edge for i in range(at - k, at + k + 1)]
+
+
+def wrapped(ids, at, k, edge):
+    return [ids[i % len(ids)] for i in range(at - k, at + k + 1)]
+
+
+def clamped(ids, at, k, edge):
+    return [ids[min(max(i, 0), len(ids) - 1)] for i in range(at - k, at + k + 1)]
+
+
+def cut_short(ids, at, k, edge):
+    return list(ids[max(0, at - k) : at + k + 1])
+
+
+def solve_parameters(k, vocabulary, tags):
+    return (2 * k + 1) * vocabulary * tags
+
+
+IDS = [5, 6, 7, 8]
+
+WINDOW = Exercise(
+    name="09.window",
+    minutes=10,
+    task=(
+        "The window of 2k + 1 numbers around place at of the list ids; edge where the sentence has no word.",
+        "列表ids中以at为中心的2k + 1个数；句子之外的位置用edge。",
+    ),
+    solution=solve_window,
+    cases=(
+        Case((IDS, 1, 1, 0), [5, 6, 7]),
+        Case((IDS, 0, 1, 0), [0, 5, 6]),
+        Case((IDS, 3, 2, -1), [6, 7, 8, -1, -1]),
+        Case((IDS, 2, 0, 0), [7]),
+        Case(([9], 0, 2, 0), [0, 0, 9, 0, 0]),
+    ),
+    sample=lambda rng: (
+        [int(x) for x in rng.integers(10, 99, size=5)],
+        int(rng.integers(5)),
+        int(rng.integers(1, 4)),
+        0,
+    ),
+    properties=(
+        Property(
+            ("the word itself stands in the middle", "词本身在正中间"),
+            lambda f, rng: all(f(IDS, at, k, 0)[k] == IDS[at] for at in range(4) for k in range(4)),
+        ),
+    ),
+    wrong=(
+        Wrong(
+            wrapped,
+            (
+                "at the edge it goes on at the other end of the sentence (negative places count from the end).",
+                "到了边缘就绕到句子另一头去了（负的位置从末尾数起）。",
+            ),
+        ),
+        Wrong(
+            clamped,
+            (
+                "the first or last word is repeated at the edge; put edge there.",
+                "在边缘重复了首词或末词；那里应当放edge。",
+            ),
+        ),
+        Wrong(
+            cut_short,
+            ("shorter at the edges; a window always has 2k + 1 places.", "在边缘变短了；窗口总是2k + 1个位置。"),
+        ),
+        Wrong(
+            lambda ids, at, k, edge: solve_window(ids, at, k, edge)[:-1],
+            (
+                "the last place is missing: range ends before its second number.",
+                "少了最后一个位置：range不包含第二个数。",
+            ),
+        ),
+        Wrong(
+            lambda ids, at, k, edge: [x for i, x in enumerate(solve_window(ids, at, k, edge)) if i != k],
+            ("the word itself is missing in the middle.", "中间缺了这个词本身。"),
+        ),
+        Wrong(
+            lambda ids, at, k, edge: solve_window(ids, at, 2 * k, edge)[: 2 * k + 1],
+            ("it looks only back, 2k places; k to each side are wanted.", "只往前看了2k个位置；应当两边各k个。"),
+        ),
+    ),
+    hints=(
+        ("The places are range(at - k, at + k + 1).", "位置是range(at - k, at + k + 1)。"),
+        ("A place i holds a word when 0 <= i < len(ids).", "当0 <= i < len(ids)时，位置i上有词。"),
+        (
+            "[ids[i] if 0 <= i < len(ids) else edge for i in range(...)]",
+            "写成[ids[i] if 0 <= i < len(ids) else edge for i in range(...)]",
+        ),
+    ),
+)
+
+PARAMETERS = Exercise(
+    name="09.parameters",
+    minutes=5,
+    task=(
+        "How many numbers the linear tagger has to learn, for a window of k to each side.",
+        "窗口向两边各看k个词时，这个线性标注器要学多少个数。",
+    ),
+    solution=solve_parameters,
+    cases=(Case((0, 79, 12), 948), Case((1, 10, 2), 60), Case((2, 79, 12), 4740)),
+    sample=lambda rng: tuple(int(x) for x in rng.integers((2, 5, 5), (5, 20, 20))),
+    wrong=(
+        Wrong(
+            lambda k, vocabulary, tags: k * vocabulary * tags,
+            ("k places; there are k to each side and the word itself.", "算成了k个位置；两边各k个，还有词本身。"),
+        ),
+        Wrong(
+            lambda k, vocabulary, tags: 2 * k * vocabulary * tags,
+            ("the word itself has a table, too: 2k + 1.", "词本身也有一张表：2k + 1。"),
+        ),
+        Wrong(
+            lambda k, vocabulary, tags: (2 * k + 1) * vocabulary + tags,
+            (
+                "each word has a number for *each* tag: times tags, not plus.",
+                "每个词对*每个*标签都有一个数：是乘以tags，不是加。",
+            ),
+        ),
+        Wrong(
+            lambda k, vocabulary, tags: (2 * k + 1) * vocabulary,
+            ("each word has a number for each tag.", "每个词对每个标签各有一个数。"),
+        ),
+        Wrong(
+            lambda k, vocabulary, tags: vocabulary ** (2 * k + 1) * tags,
+            (
+                "that counts every possible window; the tables are added, not combined.",
+                "这是在数所有可能的窗口；各张表是相加，不是组合。",
+            ),
+        ),
+    ),
+    hints=(
+        ("How many places has a window?", "一个窗口有几个位置？"),
+        (
+            "Each place has a table: a row for each word, a column for each tag.",
+            "每个位置一张表：每个词一行，每个标签一列。",
+        ),
+        ("(2 * k + 1) * vocabulary * tags", "答案：(2 * k + 1) * vocabulary * tags"),
+    ),
+)
+
+EXERCISES = (WINDOW, PARAMETERS)
