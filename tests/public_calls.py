@@ -56,9 +56,7 @@ class PublicCall:
 def _elementwise() -> list[PublicCall]:
     same = ["negative", "exp", "sin", "cos", "tanh", "sigmoid", "erf", "square"]
     calls = [
-        PublicCall(
-            n, lambda ta, x, n=n: getattr(ta, n)(x), ((2, 3),), lambda torch, x, n=n: getattr(torch, n)(x)
-        )
+        PublicCall(n, lambda ta, x, n=n: getattr(ta, n)(x), ((2, 3),), lambda torch, x, n=n: getattr(torch, n)(x))
         for n in same
     ]
     calls += [
@@ -108,9 +106,7 @@ def _elementwise() -> list[PublicCall]:
             away_from_zero,
         ),
         PublicCall("power", lambda ta, x: ta.power(x, 3), ((2, 3),), lambda torch, x: x**3, label="whole"),
-        PublicCall(
-            "power", lambda ta, x: x**-2, ((2, 3),), lambda torch, x: x**-2, away_from_zero, "negative"
-        ),
+        PublicCall("power", lambda ta, x: x**-2, ((2, 3),), lambda torch, x: x**-2, away_from_zero, "negative"),
         PublicCall("power", lambda ta, x: x**0, ((2, 3),), lambda torch, x: x**0, label="zero"),
         PublicCall("power", lambda ta, x: 2.0**x, ((2, 3),), lambda torch, x: 2.0**x, label="of-number"),
         PublicCall(
@@ -148,9 +144,7 @@ def _binary() -> list[PublicCall]:
         for n in ("add", "subtract", "multiply", "divide"):
             torchs = lambda torch, a, b, n=n: getattr(torch, n)(a, b)
             calls.append(
-                PublicCall(
-                    n, lambda ta, a, b, n=n: getattr(ta, n)(a, b), shapes, torchs, away_from_zero, label
-                )
+                PublicCall(n, lambda ta, a, b, n=n: getattr(ta, n)(a, b), shapes, torchs, away_from_zero, label)
             )
         calls.append(
             PublicCall(
@@ -165,9 +159,7 @@ def _binary() -> list[PublicCall]:
         for n in ("maximum", "minimum"):
             torchs = lambda torch, a, b, n=n: getattr(torch, n)(a, b + 0.11)
             calls.append(
-                PublicCall(
-                    n, lambda ta, a, b, n=n: getattr(ta, n)(a, b + 0.11), shapes, torchs, spread_out, label
-                )
+                PublicCall(n, lambda ta, a, b, n=n: getattr(ta, n)(a, b + 0.11), shapes, torchs, spread_out, label)
             )
     return calls
 
@@ -245,9 +237,7 @@ def _reductions() -> list[PublicCall]:
             lambda torch, x: torch.prod(x * torch.tensor(MASK)),
             label="zeros",
         ),
-        PublicCall(
-            "size_of", lambda ta, x: x * ta.size_of(x, -1), ((2, 3),), lambda torch, x: x * x.shape[-1]
-        ),
+        PublicCall("size_of", lambda ta, x: x * ta.size_of(x, -1), ((2, 3),), lambda torch, x: x * x.shape[-1]),
     ]
 
 
@@ -264,9 +254,7 @@ def _products() -> list[PublicCall]:
         "vector-batch": ((3,), (2, 3, 4)),
     }
     calls = [
-        PublicCall(
-            "matmul", lambda ta, a, b: ta.matmul(a, b), s, lambda torch, a, b: torch.matmul(a, b), label=label
-        )
+        PublicCall("matmul", lambda ta, a, b: ta.matmul(a, b), s, lambda torch, a, b: torch.matmul(a, b), label=label)
         for label, s in shapes.items()
     ]
     subscripts = {
@@ -295,9 +283,7 @@ def _products() -> list[PublicCall]:
     return [
         *calls,
         PublicCall("dot", lambda ta, a, b: ta.dot(a, b), ((3,), (3,)), lambda torch, a, b: torch.dot(a, b)),
-        PublicCall(
-            "outer", lambda ta, a, b: ta.outer(a, b), ((2,), (3,)), lambda torch, a, b: torch.outer(a, b)
-        ),
+        PublicCall("outer", lambda ta, a, b: ta.outer(a, b), ((2,), (3,)), lambda torch, a, b: torch.outer(a, b)),
         PublicCall("trace", lambda ta, x: ta.trace(x), ((3, 3),), lambda torch, x: torch.trace(x)),
         PublicCall(
             "cosine_similarity",
@@ -314,12 +300,8 @@ def _shapes() -> list[PublicCall]:
     along = np.array([[[0, 2, 1, 1]], [[2, 2, 0, 1]]])
     return [
         PublicCall("reshape", lambda ta, x: ta.reshape(x, 4, -1), x3, lambda torch, x: x.reshape(4, -1)),
-        PublicCall(
-            "transpose", lambda ta, x: ta.transpose(x, (2, 0, 1)), x3, lambda torch, x: x.permute(2, 0, 1)
-        ),
-        PublicCall(
-            "transpose", lambda ta, x: ta.transpose(x), x3, lambda torch, x: x.permute(2, 1, 0), label="all"
-        ),
+        PublicCall("transpose", lambda ta, x: ta.transpose(x, (2, 0, 1)), x3, lambda torch, x: x.permute(2, 0, 1)),
+        PublicCall("transpose", lambda ta, x: ta.transpose(x), x3, lambda torch, x: x.permute(2, 1, 0), label="all"),
         PublicCall("matrix_transpose", lambda ta, x: ta.matrix_transpose(x), x3, lambda torch, x: x.mT),
         PublicCall("swapaxes", lambda ta, x: ta.swapaxes(x, 0, -1), x3, lambda torch, x: x.swapaxes(0, -1)),
         PublicCall("moveaxis", lambda ta, x: ta.moveaxis(x, 0, -1), x3, lambda torch, x: x.moveaxis(0, -1)),
@@ -357,12 +339,8 @@ def _shapes() -> list[PublicCall]:
             lambda torch, x: torch.nn.functional.pad(x, (0, 2, 1, 0), value=1.5),
         ),
         PublicCall("index", lambda ta, x: x[1, :, ::2], x3, lambda torch, x: x[1, :, ::2], label="basic"),
-        PublicCall(
-            "index", lambda ta, x: x[rows], x3, lambda torch, x: x[torch.tensor(rows)], label="rows-twice"
-        ),
-        PublicCall(
-            "index", lambda ta, x: ta.index(x, MASK), x3, lambda torch, x: x[torch.tensor(MASK)], label="mask"
-        ),
+        PublicCall("index", lambda ta, x: x[rows], x3, lambda torch, x: x[torch.tensor(rows)], label="rows-twice"),
+        PublicCall("index", lambda ta, x: ta.index(x, MASK), x3, lambda torch, x: x[torch.tensor(MASK)], label="mask"),
         PublicCall(
             "index",
             lambda ta, x: x[rows, :, np.array([3, 0, 0, 3])],
@@ -370,9 +348,7 @@ def _shapes() -> list[PublicCall]:
             lambda torch, x: x[torch.tensor(rows), :, torch.tensor([3, 0, 0, 3])],
             label="pairs",
         ),
-        PublicCall(
-            "index", lambda ta, x: x[..., None, 1], x3, lambda torch, x: x[..., None, 1], label="ellipsis"
-        ),
+        PublicCall("index", lambda ta, x: x[..., None, 1], x3, lambda torch, x: x[..., None, 1], label="ellipsis"),
         PublicCall(
             "take_along_axis",
             lambda ta, x: ta.take_along_axis(x, along, axis=1),
@@ -439,9 +415,7 @@ def _layers() -> list[PublicCall]:
         )
     return [
         *calls,
-        PublicCall(
-            "softmax", lambda ta, x: ta.softmax(x, 0), ((3, 2),), lambda torch, x: torch.softmax(x, 0)
-        ),
+        PublicCall("softmax", lambda ta, x: ta.softmax(x, 0), ((3, 2),), lambda torch, x: torch.softmax(x, 0)),
         PublicCall(
             "softmax",
             lambda ta, x: ta.softmax(x, keep=MASK),
@@ -477,9 +451,7 @@ def _layers() -> list[PublicCall]:
             "binary_cross_entropy_with_logits",
             lambda ta, x: ta.binary_cross_entropy_with_logits(x, MASK),
             ((2, 3),),
-            lambda torch, x: torch.nn.functional.binary_cross_entropy_with_logits(
-                x, torch.tensor(MASK).double()
-            ),
+            lambda torch, x: torch.nn.functional.binary_cross_entropy_with_logits(x, torch.tensor(MASK).double()),
         ),
         PublicCall("dropout", lambda ta, x: ta.dropout(x, 0.4, rng=3), ((3, 4),)),
     ]

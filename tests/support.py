@@ -47,18 +47,14 @@ def differences(f: Callable[..., Any], inputs: Arrays, g: Any = None, step: floa
 
     found = []
     for slot, x in enumerate(inputs):
-        entries = [
-            slope(lambda by, s=slot, p=place: moved(s, p, by), step) for place in np.ndindex(np.shape(x))
-        ]
+        entries = [slope(lambda by, s=slot, p=place: moved(s, p, by), step) for place in np.ndindex(np.shape(x))]
         found.append(np.array(entries, dtype=float).reshape(np.shape(x)))
     return found
 
 
 def along(f: Callable[..., Any], inputs: Arrays, directions: Arrays, step: float = 2e-4) -> Any:
     """The change of f(*inputs) along a direction, by differences: the Jacobian times a vector."""
-    return slope(
-        lambda by: np.asarray(f(*(x + by * d for x, d in zip(inputs, directions, strict=True)))), step
-    )
+    return slope(lambda by: np.asarray(f(*(x + by * d for x, d in zip(inputs, directions, strict=True)))), step)
 
 
 def complex_step(f: Callable[..., Any], inputs: Arrays, g: Any = None) -> list[np.ndarray]:
@@ -91,16 +87,12 @@ def gradients(f: Callable[..., ta.Tensor], inputs: Arrays, g: Any = None) -> lis
     return [np.zeros(x.shape, x.dtype) if x.grad is None else x.grad for x in leaves]
 
 
-def second_gradients(
-    f: Callable[..., ta.Tensor], inputs: Arrays, g: Any, directions: Arrays
-) -> list[np.ndarray]:
+def second_gradients(f: Callable[..., ta.Tensor], inputs: Arrays, g: Any, directions: Arrays) -> list[np.ndarray]:
     """The gradient of <directions, gradient of <g, f>>: the Hessian of <g, f> times a vector."""
     leaves = leaves_of(inputs)
     y = f(*leaves)
     first = ta.grad(y, leaves, seed=np.asarray(g), create_graph=True)
-    total = sum(
-        (ta.sum(d * slope_) for d, slope_ in zip(directions, first, strict=True)), start=ta.tensor(0.0)
-    )
+    total = sum((ta.sum(d * slope_) for d, slope_ in zip(directions, first, strict=True)), start=ta.tensor(0.0))
     if not total.requires_grad:
         return [np.zeros(x.shape) for x in leaves]
     return [np.asarray(h.data) for h in ta.grad(total, leaves)]
@@ -137,8 +129,7 @@ def rule_errors(
     found = gradients(lambda *tensors: op(*tensors, *params), inputs, g)
     scale = max([1.0, *(float(np.abs(w).max()) for w in wanted if w.size)])
     return [
-        float(np.abs(got - want).max()) / scale if want.size else 0.0
-        for got, want in zip(found, wanted, strict=True)
+        float(np.abs(got - want).max()) / scale if want.size else 0.0 for got, want in zip(found, wanted, strict=True)
     ]
 
 
