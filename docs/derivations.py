@@ -34,7 +34,7 @@ How to read the notations:
 |---|---|
 | `X Y`, `Xᵀ` | matrix product, transpose |
 | `X ⊙ Y`, `X^(⊙2)` | product and power entry by entry |
-| `1` beside a matrix | the vector of ones: `X 1` sums each row, `v 1ᵀ` repeats `v` along rows, `1 wᵀ` is `w` in every row |
+| `1` beside a matrix | the vector of ones: `X 1` sums each row, `v 1ᵀ` repeats `v` along rows, `1 wᵀ` `w` down columns |
 | `Σ_j` | the sum over all `j` |
 | `[i = j]` | 1 where it holds, 0 elsewhere |
 | `n × d` | the shape, lengths as symbols; what holds, holds for all of them |

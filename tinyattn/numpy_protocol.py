@@ -122,12 +122,14 @@ def _np_pad(x: Any, pad_width: Any, mode: str = "constant", **kwargs: Any) -> Te
 
 
 _NEAREST = {
-    "np.floor_divide": "t / x", "np.log1p": "ta.log(1 + x)", "np.expm1": "ta.exp(x) - 1", "np.cumsum": "a matrix product with a triangle of ones",
-    "np.tensordot": "ta.einsum", "np.vdot": "ta.dot", "np.inner": "ta.einsum", "np.repeat": "ta.broadcast_to", "np.tile": "ta.broadcast_to",
-    "np.hstack": "ta.concatenate", "np.vstack": "ta.concatenate", "np.append": "ta.concatenate", "np.take": "t[indices]",
-    "np.diag": "t * np.eye(n)", "np.average": "(w * t).sum() / w.sum()", "np.median": "t[np.argsort(t.data)[t.size // 2]]", "np.sort": "t[np.argsort(t.data)]",
-    "np.put_along_axis": "ta.where", "np.copyto": "t.assign(array)", "np.full_like": "ta.broadcast_to", "np.round": "t.data.round()",
-    "np.sign": "np.sign(t.data)", "np.floor": "np.floor(t.data)",
+    "np.floor_divide": "t / x", "np.log1p": "ta.log(1 + x)", "np.expm1": "ta.exp(x) - 1",
+    "np.cumsum": "a matrix product with a triangle of ones", "np.tensordot": "ta.einsum", "np.vdot": "ta.dot",
+    "np.inner": "ta.einsum", "np.repeat": "ta.broadcast_to", "np.tile": "ta.broadcast_to",
+    "np.hstack": "ta.concatenate", "np.vstack": "ta.concatenate", "np.append": "ta.concatenate",
+    "np.take": "t[indices]", "np.diag": "t * np.eye(n)", "np.average": "(w * t).sum() / w.sum()",
+    "np.median": "t[np.argsort(t.data)[t.size // 2]]", "np.sort": "t[np.argsort(t.data)]",
+    "np.put_along_axis": "ta.where", "np.copyto": "t.assign(array)", "np.full_like": "ta.broadcast_to",
+    "np.round": "t.data.round()", "np.sign": "np.sign(t.data)", "np.floor": "np.floor(t.data)",
     "np.add.at": "ta.index, whose gradient adds", "np.add.accumulate": "a matrix product with a triangle of ones",
 }  # fmt: skip
 
