@@ -13,13 +13,17 @@ if TYPE_CHECKING:
     from viz.attention_pages import attention_page
     from viz.comparing import diff
     from viz.drawing import Drawing
+    from viz.figures import curve, embedding, gradients, waveform
     from viz.graphs import draw
     from viz.heatmap import attention
     from viz.module_tree import modules
     from viz.page import Page
     from viz.stepping import step
 
-__all__ = ["Drawing", "Page", "attention", "attention_page", "diff", "draw", "modules", "step"]
+__all__ = [
+    "Drawing", "Page", "attention", "attention_page", "curve", "diff", "draw", "embedding", "gradients", "modules",
+    "step", "waveform",
+]  # fmt: skip
 
 __tinyattn_viz__ = True
 """The mark by which tinyattn tells this package from another module that happens to be called viz."""
@@ -30,10 +34,14 @@ _HOME = {
     "Page": "viz.page",
     "attention": "viz.heatmap",
     "attention_page": "viz.attention_pages",
+    "curve": "viz.figures",
     "diff": "viz.comparing",
     "draw": "viz.graphs",
+    "embedding": "viz.figures",
+    "gradients": "viz.figures",
     "modules": "viz.module_tree",
     "step": "viz.stepping",
+    "waveform": "viz.figures",
 }
 
 

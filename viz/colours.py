@@ -34,6 +34,12 @@ LIGHT = {
     "strange text": "#000001",
     "table line": "#c4c4c8",
     "back": "#b04e00",
+    "series 1": "#0069a5",
+    "series 2": "#c04f00",
+    "series 3": "#007a56",
+    "series 4": "#9c4a80",
+    "series 5": "#3d3d40",
+    "series 6": "#8a6d00",
 }
 
 DARK = {
@@ -57,6 +63,12 @@ DARK = {
     "strange text": "#010100",
     "table line": "#54545b",
     "back": "#f59342",
+    "series 1": "#5db3ee",
+    "series 2": "#f28a3c",
+    "series 3": "#3fc79b",
+    "series 4": "#e096c6",
+    "series 5": "#d0d0d4",
+    "series 6": "#e3c64a",
 }
 
 _ENDS = {  # nothing, full below zero, full above zero, full share

@@ -95,14 +95,6 @@ def _graph(y: Any, names: Mapping[str, Tensor] | None) -> Graph:
     graph = y if isinstance(y, Graph) else Graph.of(y, names=names, gradients=True)
     if any(graph.nodes[index].grad is not None for index in graph.outputs):
         return graph
-    if not isinstance(y, Graph):
-        raise GraphError(
-            message(
-                "step: nothing in this computation requires a gradient, so there is no backward pass to replay.",
-                "A leaf takes part in it when it was made with requires_grad=True.",
-                "Write W = ta.tensor(..., requires_grad=True), or look at the forward pass with viz.draw(y).",
-            )
-        )
     instead = "Write Graph.of(loss, gradients=True), or give step the loss itself."
     raise GraphError(message("step(graph): this Graph holds no backward pass.", instead=instead))
 
