@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, SupportsIndex
+from typing import TYPE_CHECKING, Any, SupportsIndex, TypeAlias
 
 import numpy as np
 
@@ -30,7 +30,7 @@ from tinyattn.tensor import Constant, Tensor, apply, new_leaf, number_or_array
 if TYPE_CHECKING:  # numpy.typing costs a tenth of importing NumPy, and only type checkers read it
     from numpy.typing import ArrayLike, DTypeLike
 
-    TensorLike = Tensor | ArrayLike
+    TensorLike: TypeAlias = Tensor | ArrayLike
 Axis = SupportsIndex | Sequence[SupportsIndex] | None
 
 # -- operands ----------------------------------------------------------------------------------------------------------
