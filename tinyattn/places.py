@@ -48,15 +48,31 @@ def _inside(folder: str, parent: str) -> bool:
     return folder == parent or folder.startswith(parent + os.sep)
 
 
-def outside_package(frame: Any) -> tuple[Any, int] | None:
-    """The code object and offset of the innermost caller that does not belong to the package."""
+def _outside(frame: Any) -> Any:
     while frame is not None and find_place(frame.f_code.co_filename) is not OUTSIDE:
         frame = frame.f_back
-    return None if frame is None else (frame.f_code, frame.f_lasti)
+    return frame
+
+
+def outside_package(frame: Any) -> tuple[Any, int] | None:
+    """The code object and offset of the innermost caller that does not belong to the package."""
+    caller = _outside(frame)
+    return None if caller is None else (caller.f_code, caller.f_lasti)
+
+
+def note_place(node: Any, frame: Any) -> None:
+    """Note the innermost line outside the engine, and beside it the one outside the package if that is another."""
+    while frame is not None and find_place(frame.f_code.co_filename) is ENGINE:
+        frame = frame.f_back
+    if frame is None:
+        node.code, node.lasti = None, -1
+        return
+    node.code, node.lasti = frame.f_code, frame.f_lasti
+    if find_place(frame.f_code.co_filename) is PACKAGE:
+        node.site = outside_package(frame)
 
 
 def caller_variables(frame: Any) -> dict[str, Any]:
     """The variables that the innermost caller outside the package can see."""
-    while frame is not None and find_place(frame.f_code.co_filename) is not OUTSIDE:
-        frame = frame.f_back
-    return {} if frame is None else {**frame.f_globals, **frame.f_locals}
+    caller = _outside(frame)
+    return {} if caller is None else {**caller.f_globals, **caller.f_locals}

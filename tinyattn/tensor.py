@@ -22,7 +22,7 @@ from tinyattn.errors import ShapeError
 from tinyattn.mode import mode, switches
 from tinyattn.names import describe, stored_target
 from tinyattn.ops import elementwise, linear
-from tinyattn.places import ENGINE, PACKAGE, find_place, outside_package, place_of
+from tinyattn.places import ENGINE, PACKAGE, note_place, outside_package, place_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -434,7 +434,7 @@ def tensor(
         raise explain.no_slope(array.dtype)
     leaf = new_leaf(Tensor, number_or_array(array), requires_grad)
     leaf.given_name = name
-    _note_place(leaf, _frame(1))
+    note_place(leaf, _frame(1))
     return leaf
 
 
@@ -524,12 +524,9 @@ def _recorded(
 ) -> Tensor:
     """A result with the note of how it came about: this is the one place where the graph grows."""
     node = _new(Tensor)
-    node._value = value
-    node.op = op
-    node.inputs = inputs
-    node.params = params
-    node.requires_grad = requires
-    node.notes = None
+    node._value, node.op = value, op
+    node.inputs, node.params = inputs, params
+    node.requires_grad, node.notes = requires, None
     node.order = _number()
     if saved is not None:
         node.saved = saved
@@ -541,7 +538,7 @@ def _recorded(
         while (place := place_of[frame.f_code.co_filename]) is ENGINE:
             frame = frame.f_back
     except (KeyError, AttributeError):  # a file met for the first time, or no caller in Python
-        _note_place(node, _frame(2))
+        note_place(node, _frame(2))
         return node
     node.code, node.lasti = frame.f_code, frame.f_lasti
     if place is PACKAGE:
@@ -549,24 +546,12 @@ def _recorded(
     return node
 
 
-def _note_place(node: Tensor, frame: Any) -> None:
-    """Note the innermost line outside the engine, and beside it the one outside the package if that is another."""
-    while frame is not None and find_place(frame.f_code.co_filename) is ENGINE:
-        frame = frame.f_back
-    if frame is None:
-        node.code, node.lasti = None, -1
-        return
-    node.code, node.lasti = frame.f_code, frame.f_lasti
-    if find_place(frame.f_code.co_filename) is PACKAGE:
-        node.site = outside_package(frame)
-
-
 def _recorded_specially(node: Tensor, frame: Any) -> Tensor:
     """What is rarer than a plain recorded operation: no_grad, scopes, detect_nan, rules being recorded."""
     if mode.rule_of is not None:  # the nodes of a recorded rule stand where the op stands that it belongs to
         node.code, node.lasti, node.site = None, -1, mode.rule_of
     else:
-        _note_place(node, frame)
+        note_place(node, frame)
     node.scope = mode.scope
     if mode.watch is not None:
         mode.watch(node)
