@@ -24,42 +24,44 @@ from tinyattn.tensor import Tensor, describe
 _PLAIN_UFUNCS = {
     np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal, np.isfinite, np.isnan, np.isinf,
     np.signbit, np.logical_and, np.logical_or, np.logical_not, np.logical_xor,
-}  # fmt: skip
+}
 """Ufuncs whose result is true or false: they have no gradient, so plain arrays are right."""
 
 UFUNCS: dict[Any, Callable[..., Any]] = {
-    np.add: functions.add, np.subtract: functions.subtract, np.multiply: functions.multiply, np.true_divide: functions.divide,
-    np.negative: functions.negative, np.power: functions.power, np.absolute: functions.abs, np.exp: functions.exp,
-    np.log: functions.log, np.sqrt: functions.sqrt, np.sin: functions.sin, np.cos: functions.cos, np.tanh: functions.tanh,
-    np.maximum: functions.maximum, np.minimum: functions.minimum, np.matmul: functions.matmul, np.square: composed.square,
+    np.add: functions.add, np.subtract: functions.subtract, np.multiply: functions.multiply,
+    np.true_divide: functions.divide, np.negative: functions.negative, np.power: functions.power,
+    np.absolute: functions.abs, np.exp: functions.exp, np.log: functions.log, np.sqrt: functions.sqrt,
+    np.sin: functions.sin, np.cos: functions.cos, np.tanh: functions.tanh, np.maximum: functions.maximum,
+    np.minimum: functions.minimum, np.matmul: functions.matmul, np.square: composed.square,
     np.reciprocal: composed.reciprocal, np.positive: lambda x: x,
-}  # fmt: skip
+}
 
 REDUCTIONS: dict[Any, Callable[..., Any]] = {
     np.add: functions.sum, np.multiply: functions.prod, np.maximum: functions.max, np.minimum: functions.min,
-}  # fmt: skip
+}
 
 FUNCTIONS: dict[Any, Callable[..., Any]] = {
-    np.sum: functions.sum, np.max: functions.max, np.min: functions.min, np.prod: functions.prod, np.mean: composed.mean,
-    np.var: composed.var, np.std: composed.std, np.where: functions.where, np.clip: functions.clip,
-    np.reshape: functions.reshape, np.transpose: functions.transpose, np.matrix_transpose: functions.matrix_transpose,
-    np.expand_dims: functions.expand_dims, np.squeeze: functions.squeeze, np.broadcast_to: functions.broadcast_to,
-    np.concatenate: functions.concatenate, np.stack: functions.stack, np.take_along_axis: functions.take_along_axis,
-    np.einsum: functions.einsum, np.swapaxes: composed.swapaxes, np.moveaxis: composed.moveaxis, np.flip: composed.flip,
-    np.split: composed.split, np.trace: composed.trace, np.outer: composed.outer, np.dot: composed.dot,
+    np.sum: functions.sum, np.max: functions.max, np.min: functions.min, np.prod: functions.prod,
+    np.mean: composed.mean, np.var: composed.var, np.std: composed.std, np.where: functions.where,
+    np.clip: functions.clip, np.reshape: functions.reshape, np.transpose: functions.transpose,
+    np.matrix_transpose: functions.matrix_transpose, np.expand_dims: functions.expand_dims,
+    np.squeeze: functions.squeeze, np.broadcast_to: functions.broadcast_to, np.concatenate: functions.concatenate,
+    np.stack: functions.stack, np.take_along_axis: functions.take_along_axis, np.einsum: functions.einsum,
+    np.swapaxes: composed.swapaxes, np.moveaxis: composed.moveaxis, np.flip: composed.flip, np.split: composed.split,
+    np.trace: composed.trace, np.outer: composed.outer, np.dot: composed.dot,
     np.linalg.norm: lambda x, ord=None, axis=None, keepdims=False: _norm(x, ord, axis, keepdims),
-}  # fmt: skip
+}
 
 _SHAPES: dict[Any, Callable[..., Any]] = {
-    np.shape: lambda x: x.shape, np.ndim: lambda x: x.ndim, np.size: lambda x: x.size,
-    np.ones_like: np.ones_like, np.zeros_like: np.zeros_like, np.empty_like: np.empty_like, np.result_type: np.result_type,
-}  # fmt: skip
+    np.shape: lambda x: x.shape, np.ndim: lambda x: x.ndim, np.size: lambda x: x.size, np.ones_like: np.ones_like,
+    np.zeros_like: np.zeros_like, np.empty_like: np.empty_like, np.result_type: np.result_type,
+}
 
 _PLAIN_FUNCTIONS = {
-    np.argmax, np.argmin, np.argsort, np.allclose, np.array_equal, np.isclose, np.array2string, np.array_repr, np.array_str,
-    np.count_nonzero, np.any, np.all, np.isin, np.searchsorted, np.nonzero, np.array_equiv, np.may_share_memory,
-    np.shares_memory, np.can_cast, np.unique, np.iscomplexobj, np.isrealobj, np.min_scalar_type,
-}  # fmt: skip
+    np.argmax, np.argmin, np.argsort, np.allclose, np.array_equal, np.isclose, np.array2string, np.array_repr,
+    np.array_str, np.count_nonzero, np.any, np.all, np.isin, np.searchsorted, np.nonzero, np.array_equiv,
+    np.may_share_memory, np.shares_memory, np.can_cast, np.unique, np.iscomplexobj, np.isrealobj, np.min_scalar_type,
+}
 """Functions whose result is whole numbers, booleans or text."""
 
 
@@ -67,7 +69,8 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: di
     """What NumPy calls when a ufunc meets a tensor."""
     name = f"np.{ufunc.__name__}"
     if kwargs.get("out") is not None:
-        raise ArgumentTypeError(message(f"{name}: out= would write into an array, where no gradient can follow.", "", f"Write y = {name}(...)."))
+        wrong = f"{name}: out= would write into an array, where no gradient can follow."
+        raise ArgumentTypeError(message(wrong, "", f"Write y = {name}(...)."))
     if ufunc in _PLAIN_UFUNCS and method == "__call__":
         return ufunc(*map(values_of, inputs), **kwargs)
     table = {"__call__": UFUNCS, "reduce": REDUCTIONS}.get(method, {})
@@ -91,7 +94,8 @@ def call_function(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) 
         except TypeError as error:
             if isinstance(error, ArgumentTypeError) or "argument" not in str(error):
                 raise
-            raise ArgumentTypeError(message(f"{_spelled(function)} on a tensor: {error}.", "Only the arguments that tinyattn has are taken.")) from None
+            wrong = f"{_spelled(function)} on a tensor: {error}."
+            raise ArgumentTypeError(message(wrong, "Only the arguments that tinyattn has are taken.")) from None
     if function in _SHAPES:
         return _SHAPES[function](*map(values_of, args), **kwargs)
     if function is np.pad:
@@ -107,7 +111,8 @@ def _spelled(function: Any) -> str:
 
 def _norm(x: Any, ord: Any, axis: Any, keepdims: bool) -> Tensor:
     if ord is not None:
-        raise ArgumentTypeError(message(f"np.linalg.norm(ord={ord!r}) on a tensor: only the root of the sum of squares is here, without ord."))
+        why = "Only the root of the sum of squares is here, without ord."
+        raise ArgumentTypeError(message(f"np.linalg.norm(ord={ord!r}) on a tensor is not supported.", why))
     return composed.norm(x, axis, keepdims)
 
 
@@ -131,7 +136,7 @@ _NEAREST = {
     "np.put_along_axis": "ta.where", "np.copyto": "t.assign(array)", "np.full_like": "ta.broadcast_to",
     "np.round": "t.data.round()", "np.sign": "np.sign(t.data)", "np.floor": "np.floor(t.data)",
     "np.add.at": "ta.index, whose gradient adds", "np.add.accumulate": "a matrix product with a triangle of ones",
-}  # fmt: skip
+}
 
 
 def _not_supported(name: str) -> str:
@@ -176,7 +181,9 @@ def _warn_of_loss(x: Tensor) -> None:
     )
 
 
-_READERS = ("numpy.testing", "numpy._core.arrayprint", "numpy.lib._npyio", "matplotlib", "pandas", "_pytest", "numpy.ma")
+_READERS = (
+    "numpy.testing", "numpy._core.arrayprint", "numpy.lib._npyio", "numpy.ma", "matplotlib", "pandas", "_pytest"
+)
 
 
 def _gradient_would_be_lost() -> bool:
