@@ -102,9 +102,10 @@ class Local:
             e = np.full(got.shape, 1e3 * float(np.finfo(got.dtype).eps) * most)
         return np.asarray(4 * e)
 
-    def along(self, slot: int, direction: np.ndarray) -> Slope:
-        """How <g, forward> changes along a direction of one input."""
+    def along(self, slot: int, direction: np.ndarray, size: float = 0.0) -> Slope:
+        """How <g, forward> changes along a direction of one input; ``size`` is that of x times its gradient."""
         g = self.g.astype(np.float64)
+        noise = self.noise + 2.3e-16 * size
 
         def phi(t: Any) -> Any:
             moved = list(self.wide)
@@ -112,8 +113,8 @@ class Local:
             return np.add.reduce(g * self.forward(moved), axis=None)
 
         with np.errstate(all="ignore"):
-            found = slope_of(phi, self.noise)
-            return sharper(found, lambda: complex_slope(phi), self.noise)
+            found = slope_of(phi, noise)
+            return sharper(found, lambda: complex_slope(phi), noise)
 
 
 def sharper(found: Slope, complex_step: Callable[[], float], noise: float) -> Slope:
@@ -166,7 +167,8 @@ def _look(local: Local, slot: int, c: Any) -> Fault | None:
         return None
     got = got.astype(np.float64)
     direction = local.rng.normal(size=x.shape) * scale_of(local.wide[slot])
-    slope = local.along(slot, direction)
+    size = float(np.add.reduce(np.abs(_safe(got) * _safe(local.wide[slot])), axis=None))
+    slope = local.along(slot, direction, size)
     error = local.error_of(slot, np.asarray(c))
     if not slope.kink and _fits(np.add.reduce(got * direction, axis=None), slope, np.add.reduce(error * np.abs(direction), axis=None)):
         return None
@@ -191,6 +193,7 @@ def _worst(local: Local, slot: int, got: np.ndarray, error: np.ndarray, fault: F
         slope = local.along(slot, unit)
         if not np.isfinite(slope.error):
             continue
+        slope.error += 2.3e-16 * abs(local.wide[slot][place]) / scale[place] * abs(slope.value) / slope.step  # x + h is rounded too
         value = slope.value / scale[place]
         want[place] = value
         gap = abs(got[place] - value)

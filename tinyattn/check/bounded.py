@@ -39,10 +39,11 @@ class Bounded(Duck):
     True
     """
 
-    __slots__ = ("e", "v")
+    __slots__ = ("e", "v", "weak")
 
-    def __init__(self, v: Any, e: Any) -> None:
+    def __init__(self, v: Any, e: Any, weak: bool = False) -> None:
         self.v, self.e = v, e
+        self.weak = weak  # a number written in the code: it takes the precision of what it meets
 
     @property
     def parts(self) -> tuple[Any, ...]:
@@ -89,13 +90,22 @@ class Bounded(Duck):
         except (TypeError, ValueError):
             raise CannotRun(f"a {type(x).__name__} among bounded numbers") from None
         written = isinstance(x, (float, np.floating)) and not float(x).is_integer()
-        return cls(array, np.abs(array) * (2.0**-53) if written and math.isfinite(x) else np.zeros(array.shape))
+        error = np.abs(array) * (2.0**-53) if written and math.isfinite(x) else np.zeros(array.shape)
+        return cls(array, error, type(x) in (float, int, bool))
 
     @classmethod
     def exact(cls, value: Any) -> Any:
         """Numbers that are what they are: leaves."""
         array = np.asarray(value)
         return cls(array, np.zeros(array.shape))
+
+    @classmethod
+    def joined(cls, function: Any, pieces: Sequence[Any]) -> Any:
+        """One array from several, in the precision of those that are not single numbers."""
+        lifted = [cls.lift(x) for x in pieces]
+        kinds = [x.v.dtype for x in lifted if not x.weak] or [x.v.dtype for x in lifted]
+        dtype = np.result_type(*kinds)
+        return super().joined(function, [x if x.v.dtype == dtype else cls(x.v.astype(dtype), x.e) for x in lifted])
 
     def astype(self, dtype: Any, copy: bool = True) -> Any:
         """In another precision; what is rounded away is added to the bound."""
@@ -120,7 +130,7 @@ class Bounded(Duck):
 
     def negated(self) -> Any:
         """The other sign."""
-        return type(self)(np.asarray(-self.v), self.e)
+        return type(self)(np.asarray(-self.v), self.e, self.weak)
 
     def times(self, other: Any) -> Any:
         """Product."""
@@ -181,20 +191,16 @@ class Bounded(Duck):
     def mapped(self, name: str) -> Any:
         """exp and its like."""
         v = np.asarray(_erf(self.v) if name == "erf" else getattr(np, name)(self.v))
-        return self._new(v, np.minimum(_SPREAD[name](self.v, v, self.e), _MOST.get(name, np.inf)), LIBRARY)
+        return self._new(v, np.minimum(_SPREAD[name](self.v, v, self.e), _MOST.get(name, np.inf)), 1.0 if name == "sqrt" else LIBRARY)
 
 
 def _one_kind(a: Any, b: Any) -> tuple[Any, Any]:
-    """Both in the dtype that NumPy gives the result; a 0-d number written in the code does not widen it."""
+    """Both in the dtype that NumPy gives the result; a number written in the code does not widen it."""
     if a.v.dtype == b.v.dtype:
         return a, b
-    if a.v.ndim == 0 and b.v.ndim:
-        return type(a)(a.v.astype(b.v.dtype), a.e + np.abs(a.v) * b.u), b
-    if b.v.ndim == 0 and a.v.ndim:
-        return a, type(b)(b.v.astype(a.v.dtype), b.e + np.abs(b.v) * a.u)
-    if a.v.dtype.itemsize < b.v.dtype.itemsize:
-        return type(a)(a.v.astype(b.v.dtype), a.e), b
-    return a, type(b)(b.v.astype(a.v.dtype), b.e)
+    if a.weak or (not b.weak and a.v.dtype.itemsize < b.v.dtype.itemsize):
+        return type(a)(np.asarray(a.v.astype(b.v.dtype)), a.e + (np.abs(a.v) * b.u if a.weak else 0.0)), b
+    return a, type(b)(np.asarray(b.v.astype(a.v.dtype)), b.e + (np.abs(b.v) * a.u if b.weak else 0.0))
 
 
 def _product(size: Any, error: Any) -> Any:

@@ -130,7 +130,7 @@ class _Check:
                     self.report.note("the function is constant here: it does not depend on its inputs, and every gradient is 0")
                 break
             if step.bent:
-                self.report.note(f"order {n + 1} is not looked at: at a kink the gradient jumps")
+                self.report.note(f"order {n + 1} is not looked at: here the gradient jumps, or cannot be held")
                 break
             subject, self.before = subject.slope(step.cotangents, step.directions), self.report.graph
         return self.report
@@ -155,7 +155,9 @@ class Step:
         self.constant = False
         self.random = self.bent = False
         self.cotangents: Arrays = []
-        self.directions = [self.rng.normal(size=x.value.shape) * scale_of(x.value.astype(np.float64)) for x in subject.inputs]
+        self.directions = [
+            _in_precision(self.rng.normal(size=x.value.shape) * scale_of(x.value.astype(np.float64)), x.value.dtype) for x in subject.inputs
+        ]
         self.noise = 0.0
         self.errors: Arrays = []
         self.slopes: list[Slope] = []
@@ -188,8 +190,8 @@ class Step:
         except Exception as error:
             pointing.point(self, "error", error)
             return False
-        failed = self._reverse() + self._forward()
         decided = self._exactly()
+        failed = self._reverse() + self._forward()
         if failed or not decided:
             pointing.point(self, "exact" if not failed else "numbers")
         return report.verdict == "right"
@@ -200,7 +202,7 @@ class Step:
         """Two calls must agree, and be numbers."""
         report, subject = self.report, self.subject
         first, second = subject.evaluate(self.wide), subject.evaluate(self.wide)
-        self.cotangents = [np.asarray(self.rng.normal(size=y.shape)) for y in self.recorded.outputs]
+        self.cotangents = [_in_precision(self.rng.normal(size=y.shape), y.dtype) for y in self.recorded.outputs]
         same = len(first) == len(second) and all(a.shape == b.shape and np.array_equal(a, b, equal_nan=True) for a, b in zip(first, second, strict=True))
         if not same:
             self.random = True
@@ -296,7 +298,9 @@ class Step:
             tangents = [d if i == slot else None for i, d in enumerate(self.directions)]
             found = float(np.add.reduce(self.gradients[slot] * self.directions[slot], axis=None))
             bound = self.error_along(slot, self.directions[slot])
-            slope = slope_of(self.phi(tangents), self.noise, found, bound)
+            size = np.abs(np.nan_to_num(self.gradients[slot], posinf=0.0, neginf=0.0)) * np.abs(self.wide[slot])
+            noise = self.noise + 2.3e-16 * float(np.add.reduce(size, axis=None))  # x + h is rounded too
+            slope = slope_of(self.phi(tangents), noise, found, bound)
             self.slopes.append(slope)
             if np.isfinite(slope.error):
                 failed += not self._row(x.name, "reverse", "differences", found, slope.value, slope.error + bound) or bool(slope.kink)
@@ -336,13 +340,30 @@ class Step:
             return 1
         found = float(sum(np.add.reduce(c * p, axis=None) for c, p in zip(self.cotangents, pushed, strict=True)))
         along = [float(np.add.reduce(g * d, axis=None)) for g, d in zip(self.gradients, self.directions, strict=True)]
-        bound = sum(self.error_along(i, d) for i, d in enumerate(self.directions))
+        bound = self._forward_bound()
         values = [s.value for s in self.slopes]
         if all(np.isfinite(s.error) and not s.kink for s in self.slopes):
             return not self._row("all", "forward", "differences", found, sum(values), sum(s.error for s in self.slopes) + 4 * bound)
         if np.isfinite(found) and np.isfinite(sum(along)):
             return not self._row("all", "forward", "reverse mode", found, sum(along), 8 * bound)
         return 0
+
+    def _forward_bound(self) -> float:
+        """What rounding allows the forward mode: its own graph on numbers that carry bounds."""
+        graph = self.recorded.pushed
+        total = sum(self.error_along(i, d) for i, d in enumerate(self.directions))
+        if graph is None or len(graph) > DEEP:
+            return total
+        with np.errstate(all="ignore"):
+            run = bounded_run(graph, wide=False)
+            top = graph.outputs[0]
+            found = run.backward({top: Bounded.exact(np.ones((), graph.nodes[top].dtype))}, cut=lambda index, g: _pulled_plainly(run, index, g))
+        for place, c in enumerate(self.cotangents):
+            at = next((node.index for node in graph.nodes if node.name == f"{place}th seed"), -1)
+            if at in found:
+                total += float(np.add.reduce(np.abs(c) * found[at].e, axis=None))
+                total += 2e-16 * c.size * float(np.add.reduce(np.abs(c * found[at].v), axis=None))
+        return total if np.isfinite(total) else float("inf")
 
     def _exactly(self) -> bool:
         """The exact check, and the recorded bounds entry by entry."""
@@ -360,6 +381,11 @@ class Step:
         if self.exact:
             report.exact = "equal"
         return bool(self.exact)
+
+
+def _in_precision(x: Any, dtype: np.dtype[Any]) -> np.ndarray:
+    """Random numbers that a precision can hold, so that nothing is rounded when they go in."""
+    return np.asarray(x, dtype=dtype if dtype.kind == "f" else np.float64).astype(np.float64)
 
 
 def bounded_run(graph: Any, wide: bool) -> Replay:

@@ -25,6 +25,8 @@ class Slope:
     value : float
     error : float
         What it may be off by; infinite when no step gave anything.
+    step : float
+        The smallest step that it is made from.
     left, right : float
         One-sided slopes at the smallest step that can be trusted.
     kink : str
@@ -35,10 +37,10 @@ class Slope:
         function that is linear along the direction.
     """
 
-    __slots__ = ("error", "kink", "left", "remainder", "right", "value")
+    __slots__ = ("error", "kink", "left", "remainder", "right", "step", "value")
 
-    def __init__(self, value: float, error: float) -> None:
-        self.value, self.error = value, error
+    def __init__(self, value: float, error: float, step: float = 1.0) -> None:
+        self.value, self.error, self.step = value, error, step
         self.left = self.right = value
         self.kink, self.remainder = "", math.nan
 
@@ -109,9 +111,9 @@ def _best(values: Values, powers: tuple[int, ...]) -> Slope:
     refined = {small: (16 * centrals[small] - centrals[large]) / 15 for large, small in order}
     for (_, first), (_, second) in zip(order, order[1:], strict=False):
         rounding = 1.2 * values.noise * 2.0**second
-        error = 2 * abs(refined[first] - refined[second]) + rounding
+        error = 2 * abs(refined[first] - refined[second]) + abs(refined[first] - centrals[second]) * 1e-4 + rounding
         if error < best.error:
-            best = Slope(refined[second], error + 1e-300)
+            best = Slope(refined[second], error + 1e-300, 2.0**-second)
     return best
 
 

@@ -36,6 +36,8 @@ def point(step: Step, kind: str, error: Exception | None = None) -> None:
     if kind == "numbers" and any(slope.kink for slope in step.slopes) and _only_kinks(step):
         return
     report, graph = step.report, step.recorded.graph
+    if kind == "numbers" and _left_the_range(step):
+        return
     report.verdict = "wrong"
     faults = faults_of(graph, step.rng)
     if faults:
@@ -232,6 +234,58 @@ def _kink_node(step: Step, slot: int, place: tuple[int, ...], scale: float) -> A
             if np.any((bent | steep) & (size > 0)) or np.isnan(right).any() != np.isnan(left).any():
                 return node
     return None
+
+
+# -- precision ----------------------------------------------------------------------------------------------------
+
+
+def _left_the_range(step: Step) -> bool:
+    """Whether the rules are right, but float32 (or less) cannot hold a number on the way."""
+    report, graph = step.report, step.recorded.graph
+    narrow = [x.value.dtype for x in step.subject.inputs if x.value.dtype != np.float64]
+    if not narrow or not step.exact or step.exact.cut:
+        return False
+    wide = step.subject.record(step.wide).pull(step.cotangents)
+    for slope, g, direction, e in zip(step.slopes, wide, step.directions, step.errors, strict=True):
+        along = float(np.add.reduce(np.asarray(g, np.float64) * direction, axis=None))
+        allowed = slope.error + 1e-6 * abs(slope.value) + float(np.add.reduce(np.nan_to_num(e, posinf=0.0) * np.abs(direction), axis=None))
+        if not abs(along - slope.value) <= allowed:
+            return False
+    where = _out_of_range(graph, step)
+    if where is None:
+        return False
+    report.rows = [row for row in report.rows if row.passed or row.order != step.order]
+    at = f" at {where.file.replace(chr(92), '/').rsplit('/', 1)[-1]}:{where.line}" if where.line else ""
+    report.note(f"in float64 this gradient is right; in {narrow[0]} a number on the way back through {where.op_name}{at} is too large or too small to be held")
+    step.bent = True
+    return True
+
+
+def _out_of_range(graph: Any, step: Step) -> Any:
+    """The first node, going backward, at which a number leaves the range of its precision."""
+    found: list[Any] = []
+    large: dict[tuple[int, int], Any] = {}
+
+    def run(dtype: Any, watch: Any) -> None:
+        def given(value: Any) -> Any:
+            array = np.asarray(value)
+            return array.astype(dtype) if dtype is not None and array.dtype.kind == "f" else array
+
+        with np.errstate(all="ignore"):
+            replay = Replay(graph, given, lambda node: given(node.value))
+            replay.forward()
+            seeds = {at: np.asarray(c, dtype or graph.nodes[at].dtype) for c, at in zip(step.cotangents, graph.outputs, strict=True)}
+            replay.backward({at: c for at, c in seeds.items() if graph.nodes[at].requires_grad}, watch)
+
+    def compare(node: int, slot: int, c: Any) -> None:
+        other, smallest = large.get((node, slot)), float(np.finfo(c.dtype).tiny)
+        lost = ~np.isfinite(c) if other is None else (~np.isfinite(c) & np.isfinite(other)) | ((np.abs(other) < smallest) & (other != 0))
+        if lost.any() and not found:
+            found.append(graph.nodes[node])
+
+    run(np.float64, lambda node, slot, c: large.__setitem__((node, slot), c))
+    run(None, compare)
+    return found[0] if found else None
 
 
 # -- rules that lose the recording ---------------------------------------------------------------------------

@@ -48,6 +48,8 @@ class Recorded:
     outputs : list of ndarray
     leaves : list of int
         The node of each input; -1 for an input that the result does not depend on.
+    pushed : Graph or None
+        What forward mode differentiates, after `push`; None when nothing moves.
     """
 
     def __init__(self, outputs: list[Tensor], leaves: list[Tensor], names: list[str], variables: dict[str, Any]) -> None:
@@ -57,12 +59,16 @@ class Recorded:
         self.graph: Any = Graph.of(outputs, names=named, variables=variables)
         places = {node.name: node.index for node in self.graph.nodes}
         self.leaves = [places.get(name, -1) for name in names]
+        self.pushed: Any = None
 
     def pull(self, cotangents: Arrays) -> Arrays:
         """Reverse mode, by the engine: the gradient of each input for given cotangents of the outputs."""
         kept = [(y, np.asarray(c, y.dtype)) for y, c in zip(self._outputs, cotangents, strict=True) if y.requires_grad]
         found = autodiff.propagate([y for y, _ in kept], [_seed(c) for _, c in kept], self._leaves) if kept else {}
         return [np.asarray(found.get(x, np.zeros(x.shape, x.dtype))) for x in self._leaves]
+
+    def _moving(self) -> list[int]:
+        return [place for place, y in enumerate(self._outputs) if y.requires_grad]
 
     def push(self, tangents: Arrays) -> Arrays:
         """Forward mode, by the engine: how each output changes along directions of the inputs."""
@@ -72,6 +78,9 @@ class Recorded:
         inner = [ta.sum(found[x] * np.asarray(t, x.dtype)) for x, t in zip(self._leaves, tangents, strict=True) if x in found]
         total = sum(inner[1:], start=inner[0]) if inner else None
         slopes = autodiff.gradients_of(total, seeds) if total is not None and total.requires_grad else []
+        if slopes:
+            names = {f"{place}th seed": seed for place, seed in zip(self._moving(), seeds, strict=True)}
+            self.pushed = Graph.of(total, names=names, variables={})
         changes = dict(zip(map(id, moving), slopes, strict=False))
         return [np.asarray(changes[id(y)].data) if id(y) in changes else np.zeros(y.shape) for y in self._outputs]
 
