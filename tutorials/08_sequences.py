@@ -91,8 +91,8 @@ chance = np.mean([(tag == one).sum() - 1 for one in tag]) / (len(words) - 1)
 for word in ("a", "we", "old"):
     print(f"{word:4} is nearest to {words[nearest[number[word]]]}")
 print(f"same part of speech: {same:.2f}, by chance {chance:.2f}")
-# %%
-assert abs(chance - 0.17) < 0.02 and same > 2.5 * chance  # nobody told it what a part of speech is
+assert abs(chance - 0.17) < 0.02
+assert same > 2.5 * chance  # and nobody told it what a part of speech is
 # %% [markdown] lang="en"
 # Far more often than by chance, from 72 short sentences. Two of the five numbers can be drawn:
 # %%
