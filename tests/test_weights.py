@@ -1,0 +1,230 @@
+"""Files of weights: what is written comes back, and nothing that is cut off, foreign or hostile does any harm."""
+
+from __future__ import annotations
+
+import io
+import json
+import pickle
+import struct
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tinyattn as ta
+from tinyattn import nn, weights
+
+FORMATS = ["npz", "safetensors"]
+
+
+@pytest.fixture(params=FORMATS)
+def ending(request) -> str:
+    if request.param == "safetensors":
+        pytest.importorskip("safetensors")
+    return request.param
+
+
+def arrays(rng: np.random.Generator) -> dict[str, np.ndarray]:
+    return {
+        "W": rng.normal(size=(3, 4)), "turned": rng.normal(size=(3, 4)).T,
+        "half": rng.normal(size=5).astype(np.float32), "whole": np.arange(-3, 3),
+        "flags": np.array([True, False]), "number": np.array(2.5), "none": np.zeros((0, 3)),
+    }  # fmt: skip
+
+
+def test_what_is_written_comes_back(ending: str, tmp_path: Path, rng) -> None:
+    path, given = tmp_path / f"a.{ending}", arrays(rng)
+    weights.save_arrays(path, given, notes="查询 ∂")
+    found = weights.load_arrays(path)
+    assert found.keys() == given.keys() and weights.load_notes(path) == "查询 ∂"
+    for name, array in given.items():
+        assert found[name].dtype == array.dtype and np.array_equal(found[name], array)
+        assert found[name].shape == array.shape
+
+
+def test_the_same_arrays_give_the_same_bytes(ending: str, tmp_path: Path, rng) -> None:
+    given = arrays(rng)
+    for name in "ab":
+        weights.save_arrays(tmp_path / f"{name}.{ending}", given)
+    assert (tmp_path / f"a.{ending}").read_bytes() == (tmp_path / f"b.{ending}").read_bytes()
+
+
+def test_a_model_comes_back_from_both(ending: str, tmp_path: Path) -> None:
+    one, other = (nn.GPT(7, 4, 2, 2, 5, rng=seed) for seed in (0, 1))
+    weights.save(one, tmp_path / f"a.{ending}")
+    weights.load(other, tmp_path / f"a.{ending}")
+    assert (one([1, 2]) == other([1, 2])).all()
+
+
+def test_weights_of_another_model_change_nothing(ending: str, tmp_path: Path) -> None:
+    weights.save(nn.Linear(2, 3, rng=0), tmp_path / f"a.{ending}")
+    layer = nn.Linear(3, 3, rng=1)
+    before = layer.state_dict()
+    with pytest.raises(ta.ShapeError, match=r"W is \(3, 3\) here, \(2, 3\)"):
+        weights.load(layer, tmp_path / f"a.{ending}")
+    assert all(np.array_equal(before[name], array) for name, array in layer.state_dict().items())
+
+
+def test_numpy_reads_ours_and_we_read_numpys(tmp_path: Path, rng) -> None:
+    given = arrays(rng)
+    weights.save_arrays(tmp_path / "ours.npz", given)
+    with np.load(tmp_path / "ours.npz", allow_pickle=False) as found:
+        assert all(np.array_equal(found[name], array) for name, array in given.items())
+    np.savez_compressed(tmp_path / "theirs.npz", **given)
+    assert all(np.array_equal(a, given[name]) for name, a in weights.load_arrays(tmp_path / "theirs.npz").items())
+
+
+def test_a_file_that_is_cut_off_anywhere_is_refused(ending: str, tmp_path: Path) -> None:
+    path = tmp_path / f"a.{ending}"
+    weights.save_arrays(path, {"W": np.ones((2, 2)), "b": np.zeros(3)})
+    whole = path.read_bytes()
+    for length in range(len(whole)):
+        path.write_bytes(whole[:length])
+        with pytest.raises(ta.DataFileError, match=r"a\."):
+            weights.load_arrays(path)
+
+
+def test_a_file_with_any_byte_changed_is_refused_or_holds_numbers(ending: str, tmp_path: Path, rng) -> None:
+    path = tmp_path / f"a.{ending}"
+    weights.save_arrays(path, {"W": np.ones((2, 2)), "b": np.zeros(3)})
+    whole = bytearray(path.read_bytes())
+    for place in range(len(whole)):
+        changed = whole.copy()
+        changed[place] ^= int(rng.integers(1, 256))
+        path.write_bytes(changed)
+        try:
+            found = weights.load_arrays(path)
+        except ta.DataFileError:
+            continue
+        assert all(array.dtype.kind in "fiub" and array.nbytes < 1000 for array in found.values())
+
+
+def npz(path: Path, members: dict[str, bytes], compression: int = zipfile.ZIP_STORED) -> Path:
+    with zipfile.ZipFile(path, "w", compression) as archive:
+        for name, data in members.items():
+            archive.writestr(name, data)
+    return path
+
+
+def npy(array: np.ndarray) -> bytes:
+    stream = io.BytesIO()
+    np.save(stream, array, allow_pickle=True)
+    return stream.getvalue()
+
+
+def header(text: str) -> bytes:
+    """A .npy that says something and holds nothing."""
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text.encode()
+
+
+class Bomb:
+    def __reduce__(self):
+        return (exec, ("raise SystemExit('run!')",))
+
+
+@pytest.mark.parametrize(("members", "words"), [
+    ({"W.npy": npy(np.array([Bomb()], dtype=object))}, "nothing that could run"),
+    ({"W.npy": npy(np.array(["text"]))}, "only numbers"),
+    ({"W.npy": npy(np.array([1 + 2j]))}, "only numbers"),
+    ({"W.npy": pickle.dumps(Bomb())}, "header"),
+    ({"W.npy": header("{'descr': '<f8', 'fortran_order': False, 'shape': (10000000000,), }\n")}, "000.* 0 bytes"),
+    ({"W.npy": header("{'descr': '<f8', 'fortran_order': False, 'shape': (-1,), }\n")}, r"\(-1,\)"),
+    ({"W.npy": header("{'descr': '<f8', 'fortran_order': False, 'shape': ([[" + "[" * 900 + "\n")}, "cannot be read"),
+    ({"W.npy": header("__import__('os').system('true')\n")}, "cannot be read"),
+    ({"W.npy": b"\x93NUMPY\x02\x00" + struct.pack("<I", 2**31)}, "cannot be read"),
+    ({"W.npy": npy(np.ones(2)) + b"more"}, "20 bytes follow"),
+    ({"../W.npy": npy(np.ones(2))}, "no array of a .npz"),
+    ({"/etc/W.npy": npy(np.ones(2))}, "no array of a .npz"),
+    ({"C:/W.npy": npy(np.ones(2))}, "no array of a .npz"),
+    ({"W.txt": b"words"}, "no array of a .npz"),
+])  # fmt: skip
+def test_a_hostile_npz_is_refused_in_words(members: dict[str, bytes], words: str, tmp_path: Path) -> None:
+    with pytest.raises(ta.DataFileError, match=words):
+        weights.load_arrays(npz(tmp_path / "a.npz", members))
+
+
+def test_a_name_that_comes_twice_and_a_zip_that_claims_too_much_are_refused(tmp_path: Path) -> None:
+    with pytest.warns(UserWarning, match="Duplicate"), zipfile.ZipFile(tmp_path / "twice.npz", "w") as archive:
+        archive.writestr("W.npy", npy(np.ones(1)))
+        archive.writestr("W.npy", npy(np.zeros(1)))
+    with pytest.raises(ta.DataFileError, match="same name"):
+        weights.load_arrays(tmp_path / "twice.npz")
+    path = npz(tmp_path / "big.npz", {"W.npy": npy(np.ones(2))})
+    data = bytearray(path.read_bytes())
+    at = data.rindex(b"PK\x01\x02")  # the directory says how long a member is when unpacked
+    data[at + 24 : at + 28] = struct.pack("<I", 2**32 - 2)
+    path.write_bytes(data)
+    with pytest.raises(ta.DataFileError, match="claims to hold 4294967294 bytes"):
+        weights.load_arrays(path)
+
+
+def safetensors(path: Path, entries: object, numbers: bytes, length: int | None = None) -> Path:
+    text = json.dumps(entries).encode()
+    path.write_bytes(struct.pack("<Q", len(text) if length is None else length) + text + numbers)
+    return path
+
+
+def entry(start: int, end: int, dtype: str = "F64", shape: tuple[int, ...] = (1,)) -> dict[str, object]:
+    return {"dtype": dtype, "shape": list(shape), "data_offsets": [start, end]}
+
+
+@pytest.mark.parametrize(("entries", "numbers", "length"), [
+    ({"W": entry(0, 8)}, b"\0" * 8, 2**62),
+    ({"W": entry(0, 8), "b": entry(4, 12)}, b"\0" * 12, None),
+    ({"W": entry(0, 8), "b": entry(0, 8)}, b"\0" * 8, None),
+    ({"W": entry(8, 16)}, b"\0" * 16, None),
+    ({"W": entry(0, 8, "F32")}, b"\0" * 8, None),
+    ({"W": entry(0, 8, shape=(3,))}, b"\0" * 8, None),
+    ({"W": entry(0, 8, shape=(2**62, 4))}, b"\0" * 8, None),
+    ({"W": entry(0, 8, "F9")}, b"\0" * 8, None),
+    ({"W": entry(0, 2, "BF16")}, b"\0" * 2, None),
+    ({"W": entry(0, 8)}, b"\0" * 8 + b"more", None),
+    (["W"], b"", None),
+], ids=["huge header", "overlap", "same bytes", "a hole", "wrong dtype", "wrong shape", "overflow", "no dtype",
+        "bfloat16", "left over", "a list"])  # fmt: skip
+def test_a_hostile_safetensors_is_refused_in_words(entries, numbers: bytes, length, tmp_path: Path) -> None:
+    pytest.importorskip("safetensors")
+    with pytest.raises(ta.DataFileError, match=r"a\.safetensors: cannot be read"):
+        weights.load_arrays(safetensors(tmp_path / "a.safetensors", entries, numbers, length))
+
+
+def test_a_foreign_file_is_refused(ending: str, tmp_path: Path) -> None:
+    for content in (b"", b"PK", b"\x80\x04K\x01.", "一个文本\n".encode() * 9, b"\0" * 999):
+        path = tmp_path / f"a.{ending}"
+        path.write_bytes(content)
+        with pytest.raises(ta.DataFileError, match="cannot be read"):
+            weights.load_arrays(path)
+
+
+@pytest.mark.parametrize(("call", "words"), [
+    (lambda folder: weights.save_arrays(folder / "a.pt", {}), "can run code"),
+    (lambda folder: weights.load_arrays(folder / "a.bin"), "'.bin' says no format"),
+    (lambda folder: weights.save_arrays(folder / "a.npz", {"W": np.array(["a"])}), "no numbers"),
+    (lambda folder: weights.save_arrays(folder / "a.npz", {"../W": np.ones(1)}), "no name"),
+])
+def test_what_cannot_be_written_or_read_is_refused_in_words(call, words: str, tmp_path: Path) -> None:
+    with pytest.raises(ta.TinyattnError, match=words):
+        call(tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_missing_library_is_named(tmp_path: Path, monkeypatch) -> None:
+    import sys
+
+    monkeypatch.setitem(sys.modules, "safetensors", None)
+    with pytest.raises(ta.MissingLibraryError, match="pip install safetensors"):
+        weights.save_arrays(tmp_path / "a.safetensors", {"W": np.ones(1)})
+
+
+def test_a_failed_write_leaves_the_old_file(tmp_path: Path, monkeypatch) -> None:
+    path = tmp_path / "a.npz"
+    weights.save_arrays(path, {"W": np.ones(1)})
+
+    def full(*args: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.replace", full)
+    with pytest.raises(OSError, match="No space"):
+        weights.save_arrays(path, {"W": np.zeros(1)})
+    assert weights.load_arrays(path)["W"] == [1.0] and len(list(tmp_path.iterdir())) == 1
