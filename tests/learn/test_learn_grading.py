@@ -45,6 +45,13 @@ def test_the_solution_passes_every_check(exercise: Exercise) -> None:
     assert verdict.right and not verdict.lines, verdict.lines
 
 
+@pytest.mark.parametrize("exercise", EXERCISES, ids=lambda one: one.name)
+def test_the_solution_that_is_revealed_passes_as_it_is_printed(exercise: Exercise) -> None:
+    names: dict[str, Any] = {"np": np, "ta": ta}
+    exec(exercise.solution_source(), names)
+    assert judge(exercise, names[exercise.function]).right
+
+
 @pytest.mark.parametrize(("exercise", "at"), MISTAKES, ids=lambda x: getattr(x, "name", str(x)))
 @pytest.mark.parametrize("lang", ["en", "zh"])
 def test_every_known_mistake_is_called_by_its_own_name(exercise: Exercise, at: int, lang: str) -> None:

@@ -133,3 +133,12 @@ def test_steps_hold_every_cell_once_and_are_the_same_in_both_languages(lesson: L
 def test_pictures_of_a_lesson_have_different_names(lesson: Lesson) -> None:
     names = [cell.tags["picture"] for cell in lesson.cells if "picture" in cell.tags]
     assert len(set(names)) == len(names)
+
+
+def test_the_index_lists_every_lesson_as_it_is() -> None:
+    text = (library.folder() / "README.md").read_text(encoding="utf-8")
+    for lesson in LESSONS:
+        needs = ", ".join(lesson.needs) or "—"
+        row = f"| [{lesson.number}]({lesson.path.name}) | {lesson.title('en')} | {lesson.minutes} | {needs} |"
+        assert row in text, f"tutorials/README.md should say: {row}"
+    assert f"In all {sum(lesson.minutes for lesson in LESSONS)} minutes." in text

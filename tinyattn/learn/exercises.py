@@ -12,6 +12,7 @@ import runpy
 import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -101,9 +102,21 @@ class Exercise:
         return self.function + str(inspect.signature(self.solution)).split(" ->")[0]
 
     def solution_source(self) -> str:
-        """The text of the solution, under the name that the learner's function has."""
+        """The text of the solution, under the name of the learner's function, with the helpers it calls."""
+        helpers = [textwrap.dedent(inspect.getsource(one)) for one in _helpers(self.solution)]
         source = textwrap.dedent(inspect.getsource(self.solution))
-        return source.replace(f"def {self.solution.__name__}(", f"def {self.function}(", 1)
+        renamed = source.replace(f"def {self.solution.__name__}(", f"def {self.function}(", 1)
+        return "\n\n".join([*helpers, renamed])
+
+
+def _helpers(function: Answer) -> list[Answer]:
+    """The functions of its own file that a function calls, those that are called first."""
+    found: dict[str, Answer] = {}
+    for name in function.__code__.co_names:
+        other = function.__globals__.get(name)
+        if isinstance(other, FunctionType) and other.__code__.co_filename == function.__code__.co_filename:
+            found |= {inner.__name__: inner for inner in _helpers(other)} | {name: other}
+    return list(found.values())
 
 
 def exercises(lesson: str) -> tuple[Exercise, ...]:
