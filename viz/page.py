@@ -178,8 +178,20 @@ def _theme(theme: colours.Theme) -> str:
     return ";".join(parts)
 
 
+_MUTED, _NAME = 'font-size="11.00" fill="var(--muted)"', 'font-weight="bold" font-size="14.00" fill="var(--text)"'
+_SHORTER = {
+    ' xml:space="preserve"': "",
+    ' text-anchor="start"': "",
+    _MUTED: 'class="m"',
+    _NAME: 'class="b"',
+    '<path fill="none" stroke="var(--edge)"': "<path",
+    '<polygon fill="var(--edge)" stroke="var(--edge)"': "<polygon",
+}
+"""What the page's style sheet says once need not stand at every box."""
+
+
 def embedded(svg: str, prefix: str) -> str:
-    """An SVG of a drawing for a page: its colours become variables, its ids get a prefix.
+    """An SVG of a drawing for a page: its colours become variables, its ids get a prefix, its places one decimal.
 
     Parameters
     ----------
@@ -188,7 +200,17 @@ def embedded(svg: str, prefix: str) -> str:
     prefix : str
         Ids of several pictures in one page must differ.
     """
+    return re.sub("<[^<>]+>", lambda found: _tag(found[0], prefix), svg)  # what stands between tags is text
+
+
+def _tag(tag: str, prefix: str) -> str:
+    """One tag of an SVG, made fit for the page."""
     for role, code in colours.LIGHT.items():
-        svg = svg.replace(f'="{code}"', f'="var(--{role.replace(" ", "-")})"')
-    svg = re.sub(r'\bid="', f'id="{prefix}', svg)
-    return re.sub(r'aria-labelledby="(\S+) (\S+)"', rf'aria-labelledby="{prefix}\1 {prefix}\2"', svg)
+        tag = tag.replace(f'="{code}"', f'="var(--{role.replace(" ", "-")})"')
+    for long, short in _SHORTER.items():
+        tag = tag.replace(long, short)
+    tag = re.sub(r' id="', f' id="{prefix}', tag)
+    tag = re.sub(r'aria-labelledby="(\S+) (\S+)"', rf'aria-labelledby="{prefix}\1 {prefix}\2"', tag)
+    if tag.startswith(("<path", "<polygon", "<text", "<polyline", "<ellipse")):
+        tag = re.sub(r"(\d\.\d)\d+", r"\1", tag)
+    return tag

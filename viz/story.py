@@ -40,10 +40,10 @@ def sentence(trace: Trace, step: Step, comparison: Comparison | None = None) -> 
         )
     if step.kind == "pull":
         return (
-            f"Contribution {step.number} of {step.of} to {to}: {name} takes the gradient that has arrived at it, "
-            f"applies the rule of {node.op_name}, and passes the result back.",
-            f"传给 {to} 的第 {step.number} 份贡献（共 {step.of} 份）：{name} 取已到达的梯度，"
-            f"用 {node.op_name} 的规则算出结果，再往回传。",
+            f"Contribution {step.number} of {step.of} to {to}: {name} passes its gradient back "
+            f"through the rule of {node.op_name}.",
+            f"传给 {to} 的第 {step.number} 份贡献（共 {step.of} 份）："
+            f"{name} 把自己的梯度按 {node.op_name} 的规则往回传。",
         )
     if step.kind == "sum":
         return (

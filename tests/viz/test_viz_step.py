@@ -197,7 +197,7 @@ def test_without_a_formula_the_definition_is_shown(monkeypatch):
 
 def test_the_text_tells_the_whole_replay_in_both_languages():
     page = viz.step(attention())
-    assert "Contribution 2 of 2 to error: multiply takes the gradient" in page.text
+    assert "Contribution 2 of 2 to error: multiply passes its gradient back" in page.text
     assert "error was used 2 times, so its gradient is the sum of 2 contributions." in page.text
     assert "Check of W_q: moving each entry a little gives the same derivative" in page.text
     chinese = viz.step(attention(), lang="zh")
@@ -281,6 +281,16 @@ def test_scopes_can_be_folded_in_the_page():
     pulls = [step for step in data["steps"] if step["k"] == "pull"]
     assert all(f"{s['n']}-{s['slot']}" in unfolded["edge"] for s in pulls)
     assert all(folded["box"][str(s["t"])] in known for s in pulls)
+
+
+def test_what_is_text_in_the_picture_stays_as_it_is():
+    """Colours, ids and places are changed for the page, never words that look like them."""
+    odd = 'id="x" fill="#1a1a1b" 1.23456'
+    x = ta.tensor([1.0], requires_grad=True, name=odd)
+    scale = 1 / ta.sqrt(ta.tensor(2.0))
+    page = viz.step(ta.sum(x * scale))
+    shown = "".join(Tags(page.html.split("<svg", 1)[1].split("</svg>")[0]).texts)
+    assert shown.count(odd) >= 2
 
 
 def test_ids_of_the_pictures_differ():

@@ -270,7 +270,8 @@
   lists.forEach((item, i) => { item.onclick = () => goTo(i); });
   window.addEventListener("hashchange", fromAddress);
   root.classList.add("js");
-  if (innerWidth < 760) { $("fit").checked = false; $("picture").classList.remove("fit"); }
+  const natural = svgs[0] ? svgs[0].viewBox.baseVal.width * 4 / 3 : 0;
+  if (natural > 1.8 * $("picture").clientWidth) { $("fit").checked = false; $("picture").classList.remove("fit"); }
   filter();
   speak();
   if (!fromAddress()) go(0, false);
