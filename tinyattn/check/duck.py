@@ -96,6 +96,10 @@ class Duck:
         """A function of each entry: exp, log, sqrt, tanh, sin, cos, erf."""
         raise CannotRun(f"np.{name}")
 
+    def tight(self) -> Any:
+        """Made ready for parts to be added up by NumPy itself; nothing, mostly."""
+        return self
+
     def tidied(self) -> Any:
         """What must be done after parts were added up by NumPy itself; nothing, mostly."""
         return self
@@ -343,7 +347,7 @@ class Duck:
     def apply_op(cls, op: Any, operands: tuple[Any, ...]) -> Any:
         """What `Op.__call__` asks: ops that write into fresh arrays are done part by part."""
         if op.name in WRITERS:
-            x = cls.lift(operands[0])
+            x = cls.lift(operands[0]).tight()
             return x.each(lambda p: op.forward(p, *operands[1:])).tidied()
         result = op.forward(*operands)
         return result[0] if op.saves else result

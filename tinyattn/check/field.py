@@ -17,40 +17,55 @@ from tinyattn.check.duck import Axes, CannotRun, Duck
 from tinyattn.check.primes import LargePrime, SmallPrime, labels_of
 
 
+DEEPEST = 150  # floats that may wait for one another
+
+
 class FieldArray(Duck):
     """Numbers of a finite field; `field_of` makes a kind with keys of its own.
+
+    Numbers are brought back into the field only before they would become too large.
 
     Attributes
     ----------
     r : ndarray
         The numbers.
+    most : float
+        What no number or tangent exceeds.
     t : ndarray or None
         Their tangents.
-    s : ndarray
-        The floats that decide comparisons.
+    data : ndarray
+        The floats that decide comparisons; they wait until somebody compares.
     """
 
-    __slots__ = ("r", "s", "t")
+    __slots__ = ("_s", "depth", "most", "r", "t")
     numbers: SmallPrime
     lifted: dict[float, FieldArray]
 
-    def __init__(self, r: Any, t: Any, s: Any) -> None:
-        self.r, self.t, self.s = r, t, s
+    def __init__(self, r: Any, t: Any, s: Any, depth: int = 0, most: float = 0.0) -> None:
+        self.r, self.t, self._s = r, t, s
+        self.most = most or self.numbers.half
+        self.depth = depth
+        if depth > DEEPEST:
+            self.data  # noqa: B018 - asked for now, before the floats that wait for it become too many
 
     @property
     def parts(self) -> tuple[Any, ...]:
         """The ordinary arrays this one is made of."""
-        return self.r, self.t, self.s
+        return self.r, self.t, self.data
 
     @property
     def data(self) -> np.ndarray:
-        """The floats that decide comparisons."""
-        return self.s  # type: ignore[no-any-return]
+        """The floats that decide comparisons, computed when first asked for."""
+        s = self._s
+        if s.__class__ is not np.ndarray:
+            s = np.asarray(s() if callable(s) else s)
+            self._s, self.depth = s, 0
+        return s  # type: ignore[no-any-return]
 
     @property
     def shape(self) -> tuple[int, ...]:
         """The sizes of the axes."""
-        return self.s.shape  # type: ignore[no-any-return]
+        return self.r.shape  # type: ignore[no-any-return]
 
     @classmethod
     def made_of(cls, *parts: Any) -> Any:
@@ -86,132 +101,203 @@ class FieldArray(Duck):
         array = np.asarray(value, dtype=np.float64)
         return cls(cls.numbers.random(array.shape), cls.numbers.random(array.shape) if tangent else None, array)
 
+    def known(self, value: Any) -> Any:
+        """The same numbers with floats that were computed before."""
+        self._s, self.depth = np.asarray(value, dtype=np.float64), 0
+        return self
+
+    def still(self) -> Any:
+        """The same numbers without tangents."""
+        return self if self.t is None else self._new(self.r, None, lambda: self.data, (self,), self.most)
+
+    def tight(self) -> Any:
+        """The same numbers, brought back between -p/2 and p/2."""
+        n = self.numbers
+        if self.most > n.half:
+            self.r = n.reduced(self.r)
+            self.t = None if self.t is None else n.reduced(self.t)
+            self.most = n.half
+        return self
+
+    def _new(self, r: Any, t: Any, s: Any, parents: Sequence[Any], most: float = 0.0) -> Any:
+        n = self.numbers
+        r = r if r.__class__ is np.ndarray else n.array(r)
+        t = t if t is None or t.__class__ is np.ndarray else n.array(t)
+        return type(self)(r, t, s, 1 + max([p.depth for p in parents]), most)
+
+    def each(self, function: Any) -> Any:
+        """The same move of numbers, done to every part."""
+        r, t = self.r, self.t
+        moved = np.asarray(function(r), dtype=r.dtype)
+        return self._new(moved, None if t is None else np.asarray(function(t), dtype=t.dtype), lambda: function(self.data), (self,), self.most)
+
+    @classmethod
+    def joined(cls, function: Any, pieces: Sequence[Any]) -> Any:
+        """One array from several, part by part."""
+        lifted = [cls.lift(x) for x in pieces]
+        r = np.asarray(function([x.r for x in lifted]), dtype=cls.numbers.dtype)
+        t = None
+        if any(x.t is not None for x in lifted):
+            t = np.asarray(function([cls.zeros(x.shape) if x.t is None else x.t for x in lifted]), dtype=cls.numbers.dtype)
+        return lifted[0]._new(r, t, lambda: function([x.data for x in lifted]), lifted, max([x.most for x in lifted]))
+
+    # Whether a cotangent is 0 is asked of the number itself: its floats need not be computed for that.
+
+    def __eq__(self, other: object) -> Any:
+        if self._s.__class__ is not np.ndarray and isinstance(other, (int, float)) and other == 0:
+            return self.tight().r == 0
+        return super().__eq__(other)
+
+    def __ne__(self, other: object) -> Any:
+        return ~np.asarray(self == other)
+
+    __hash__ = None  # type: ignore[assignment]
+
     # -- arithmetic -------------------------------------------------------------------------------------------
 
     def plus(self, other: Any) -> Any:
         """Sum."""
-        a, b, n = self, other, self.numbers
-        s = np.asarray(a.s + b.s)
-        r = n.reduced(a.r + b.r)
+        a, b = self, other
+        if a.most + b.most > a.numbers.limit:
+            a.tight()
+            b.tight()
+        r = a.numbers.array(a.r + b.r)
         if a.t is None or b.t is None:
-            only = b.t if a.t is None else a.t
-            return type(a)(r, only if only is None or only.shape == s.shape else np.broadcast_to(only, s.shape), s)
-        return type(a)(r, n.reduced(a.t + b.t), s)
+            t = b.t if a.t is None else a.t
+            t = t if t is None or t.shape == r.shape else np.broadcast_to(t, r.shape)
+        else:
+            t = a.t + b.t
+        return a._new(r, t, lambda: a.data + b.data, (a, b), a.most + b.most)
 
     def negated(self) -> Any:
         """The other sign."""
-        if self.numbers.dtype is object:
-            return self.each(np.negative).tidied()
-        return type(self)(-self.r, None if self.t is None else -self.t, -self.s)
+        return self._new(-self.r, None if self.t is None else -self.t, lambda: -self.data, (self,), self.most)
+
+    def _fit(self, other: Any, terms: float = 2.0) -> float:
+        """Reduce factors whose products would be too large; gives the bound of one product."""
+        a, b, limit = self, other, self.numbers.limit
+        if a.most * b.most * terms > limit:
+            (a if a.most > b.most else b).tight()
+            if a.most * b.most * terms > limit:
+                a.tight()
+                b.tight()
+        return a.most * b.most  # type: ignore[no-any-return]
 
     def times(self, other: Any) -> Any:
         """Product."""
-        a, b, n = self, other, self.numbers
+        a, b = self, other
+        bound = a._fit(b)
         t = None
         if a.t is not None:
             t = a.t * b.r
         if b.t is not None:
             t = a.r * b.t if t is None else t + a.r * b.t
-        return type(a)(n.reduced(a.r * b.r), None if t is None else n.reduced(t), np.asarray(a.s * b.s))
+        return a._new(a.r * b.r, t, lambda: a.data * b.data, (a, b), bound if t is None else 2 * bound)
 
     def over(self, other: Any) -> Any:
         """Quotient."""
-        a, b, n = self, other, self.numbers
+        a, b, n = self.tight(), other.tight(), self.numbers
         inverse = n.inverse(b.r)
         r = n.reduced(a.r * inverse)
         t = None
         if b.t is not None:
-            t = n.reduced(r * -b.t)
+            t = -(r * b.t)
         if a.t is not None:
-            t = n.array(a.t + np.zeros(r.shape, n.dtype)) if t is None else t + a.t
-        return type(a)(r, None if t is None else n.reduced(n.reduced(t) * inverse), np.asarray(a.s / b.s))
+            t = a.t + np.zeros(r.shape, n.dtype) if t is None else t + a.t
+        t = None if t is None else n.reduced(n.reduced(n.array(t)) * inverse)
+        return a._new(r, t, lambda: a.data / b.data, (a, b))
 
     def raised(self, other: Any) -> Any:
         """Power, as a pseudo-random function of base and exponent."""
-        a, b, n = self, other, self.numbers
-        s = np.asarray(np.power(a.s, b.s))
-        result = type(a)(n.array(n.function_of_two("power", a.r, b.r) + np.zeros(s.shape, n.dtype)), None, s)
+        a, b, n = self.tight(), other.tight(), self.numbers
+        shape = np.broadcast_shapes(a.shape, b.shape)
+        r = n.function_of_two("power", n.same(a.r), n.same(b.r)) + np.zeros(shape, n.dtype)
+        result = a._new(r, None, lambda: np.power(a.data, b.data), (a, b))
         moving = []
         if a.t is not None:
-            moving.append(b.still().times(a.still().raised(b.still() - 1.0)).times(type(a)(a.t, None, a.s)))
+            slope = b.still().times(a.still().raised(b.still() - 1.0))
+            moving.append(slope.times(a._new(a.t, None, lambda: a.data, (a,))))
         if b.t is not None:
-            base = np.where(a.s == 0, 1.0, a.still()) if (a.s == 0).any() else a.still()
-            moving.append(base.mapped("log").times(result).times(type(a)(b.t, None, b.s)))
+            base = np.where(a.data == 0, 1.0, a.still()) if (a.data == 0).any() else a.still()
+            moving.append(base.mapped("log").times(result).times(b._new(b.t, None, lambda: b.data, (b,))))
         if moving:
-            total = moving[0] if len(moving) == 1 else moving[0].plus(moving[1])
-            result.t = total.r
+            result.t = (moving[0] if len(moving) == 1 else moving[0].plus(moving[1])).tight().r
         return result
-
-    def still(self) -> Any:
-        """The same numbers without tangents."""
-        return type(self)(self.r, None, self.s)
 
     def matrix_product(self, other: Any) -> Any:
         """Matrix product."""
         a, b, n = self, other, self.numbers
+        bound = a._fit(b, 2.0 * max(a.shape[-1], 1))
+        r, most = n.matmul(a.r, b.r, bound)
         t = None
         if a.t is not None:
-            t = n.matmul(a.t, b.r)
+            t, most = n.matmul(a.t, b.r, bound)
         if b.t is not None:
-            second = n.matmul(a.r, b.t)
-            t = second if t is None else n.reduced(t + second)
-        return type(a)(n.matmul(a.r, b.r), t, np.asarray(a.s @ b.s))
+            second, _ = n.matmul(a.r, b.t, bound)
+            if t is not None and 2 * most > n.limit:
+                t, second = n.reduced(t), n.reduced(second)
+            t, most = (second, most) if t is None else (t + second, min(2 * most, n.limit))
+        return a._new(r, t, lambda: a.data @ b.data, (a, b), most)
 
     def added_up(self, axis: Axes, keepdims: bool) -> Any:
         """Sum along axes."""
-        n, axes = self.numbers, tuple(axis) if isinstance(axis, (list, tuple)) else axis
-        parts = [None if p is None else np.asarray(np.add.reduce(p, axis=axes, keepdims=keepdims), dtype=p.dtype) for p in self.parts]
-        return type(self)(n.reduced(parts[0]), None if parts[1] is None else n.reduced(parts[1]), parts[2])
+        axes = tuple(axis) if isinstance(axis, (list, tuple)) else axis
+
+        def total(part: Any) -> Any:
+            return np.add.reduce(part, axis=axes, keepdims=keepdims)
+
+        if self.most * max(self.size, 1) > self.numbers.limit:
+            self.tight()
+        r = self.numbers.array(total(self.r))
+        terms = self.size // max(r.size, 1)
+        return self._new(r, None if self.t is None else total(self.t), lambda: total(self.data), (self,), self.most * max(terms, 1))
 
     def tidied(self) -> Any:
         """Numbers back into the field after NumPy added some up."""
         n = self.numbers
-        return type(self)(n.reduced(np.array(self.r, dtype=n.dtype)), None if self.t is None else n.reduced(np.array(self.t, dtype=n.dtype)), self.s)
+        t = None if self.t is None else n.reduced(np.array(self.t, dtype=n.dtype))
+        return self._new(n.reduced(np.array(self.r, dtype=n.dtype)), t, lambda: self.data, (self,))
 
     @classmethod
     def contracted(cls, subscripts: str, operands: Sequence[Any]) -> Any:
         """``einsum``: two operands at a time."""
         names, result = labels_of(subscripts)
-        x, labels = operands[0], names[0]
+        x, labels = operands[0].tight(), names[0]
         if len(operands) == 1:
             return x.each(lambda p: np.einsum(f"{labels}->{result}", p)).tidied()
         for at, (y, own) in enumerate(zip(operands[1:], names[1:], strict=True), 1):
             later = result + "".join(names[at + 1 :])
             kept = "".join(c for c in dict.fromkeys(labels + own) if c in later)
             kept = result if at == len(operands) - 1 else kept
-            x, labels = cls._two(x, labels, y, own, kept), kept
+            x, labels = cls._two(x.tight(), labels, y.tight(), own, kept), kept
         return x
 
     @classmethod
     def _two(cls, a: Any, left: str, b: Any, right: str, kept: str) -> Any:
         n, text = cls.numbers, f"{left},{right}->{kept}"
         sizes = {**dict(zip(left, a.shape, strict=True)), **{c: size for c, size in zip(right, b.shape, strict=True) if size != 1}}
-        terms = math.prod(sizes.get(c, 1) for c in set(left + right) - set(kept))
-        t = None
-        if a.t is not None:
-            t = n.einsum(text, a.t, b.r, terms)
-        if b.t is not None:
-            second = n.einsum(text, a.r, b.t, terms)
-            t = second if t is None else n.reduced(t + second)
-        return cls(n.einsum(text, a.r, b.r, terms), t, np.asarray(np.einsum(text, a.s, b.s)))
+        terms = float(math.prod(sizes.get(c, 1) for c in set(left + right) - set(kept)))
+        r, most = n.einsum(text, a.r, b.r, terms)
+        parts = [n.reduced(n.einsum(text, x, y, terms)[0]) for x, y in ((a.t, b.r), (a.r, b.t)) if x is not None and y is not None]
+        t = None if not parts else parts[0] if len(parts) == 1 else parts[0] + parts[1]
+        return a._new(r, t, lambda: np.einsum(text, a.data, b.data), (a, b), max(most, 2 * n.half))
 
     def mapped(self, name: str) -> Any:
         """exp and its like: a pseudo-random number, and the tangent that the derivative gives."""
-        n = self.numbers
-        s = np.asarray(_erf(self.s) if name == "erf" else getattr(np, name)(self.s))
+        n = self.tight().numbers
         r = n.function(name, n.same(self.r))
-        result = type(self)(r, None, s)
+        result = self._new(r, None, lambda: _erf(self.data) if name == "erf" else getattr(np, name)(self.data), (self,))
         if self.t is not None:
             slope = _SLOPES[name](self.still(), result)
-            result.t = n.reduced(slope.r * self.t)
+            result.t = n.reduced(slope.tight().r * self.t)
         return result
 
     # -- questions --------------------------------------------------------------------------------------------
 
     def inner(self, other: Any) -> int:
-        """The sum of all products of entries, as one number from 0 to p - 1."""
-        n = self.numbers
-        products = n.reduced(self.r * other)
+        """The sum of all products of entries with those of a plain array of the field, from 0 to p - 1."""
+        n = self.tight().numbers
+        products = n.reduced(n.array(self.r * n.reduced(other)))
         return int(np.add.reduce(products, axis=None)) % n.p
 
 

@@ -37,7 +37,7 @@ def _summed(function: Any) -> Callable[..., Any]:
     """A linear function that adds numbers up: done part by part, then tidied."""
 
     def call(cls: Kind, x: Any, *args: Any, **kwargs: Any) -> Any:
-        return cls.lift(x).each(lambda p: function(p, *args, **kwargs)).tidied()
+        return cls.lift(x).tight().each(lambda p: function(p, *args, **kwargs)).tidied()
 
     return call
 

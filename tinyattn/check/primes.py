@@ -27,7 +27,8 @@ class SmallPrime:
     """
 
     p = 2**23 - 15
-    longest = 512
+    half = 2.0**22  # no reduced number is larger
+    limit = 2.0**53  # no number may become larger: float64 would round it
     dtype: Any = np.float64
 
     def __init__(self, seed: int = 0) -> None:
@@ -35,14 +36,14 @@ class SmallPrime:
         self._keys: dict[str, list[float]] = {}
 
     def reduced(self, t: Any) -> Any:
-        """Bring whole numbers below 2^53 back between -p/2 and p/2; the array given is used up."""
+        """Bring whole numbers below the limit back between -p/2 and p/2."""
         if t.__class__ is not np.ndarray or t.ndim == 0:
             return self.array(t - self.p * np.rint(t / self.p))
         q = t * (1.0 / self.p)
         np.rint(q, q)
-        q *= self.p
-        t -= q
-        return t
+        q *= -self.p
+        q += t
+        return q
 
     def array(self, x: Any) -> Any:
         """What arithmetic on 0-d arrays gave, as an array again."""
@@ -53,8 +54,8 @@ class SmallPrime:
         return self.array(np.where(a < 0, a + self.p, a))
 
     def random(self, shape: tuple[int, ...]) -> Any:
-        """Any numbers but 0."""
-        return self.reduced(np.array(self.rng.integers(1, self.p, shape), dtype=float))
+        """Any numbers."""
+        return np.array(self.rng.integers(-(self.p // 2), self.p // 2, shape, dtype=np.int32), dtype=float)
 
     def of_floats(self, x: np.ndarray) -> Any:
         """The number that a float is, exactly: mantissa times a power of two."""
@@ -67,23 +68,27 @@ class SmallPrime:
         power = _powers_of_two(self.p)[exponent - 53 + 1200]
         return self.reduced(self.reduced(mantissa * 2.0**53) * power)
 
-    def matmul(self, a: Any, b: Any) -> Any:
-        """Matrix product, exact: as many terms at once as a float64 can hold."""
-        length = a.shape[-1]
-        if length <= self.longest:
-            return self.reduced(a @ b)
-        cut = [slice(start, start + self.longest) for start in range(0, length, self.longest)]
-        rows = [self.reduced(a[..., part] @ (b[part] if b.ndim == 1 else b[..., part, :])) for part in cut]
-        return self.reduced(sum(rows[1:], start=rows[0]))
+    def matmul(self, a: Any, b: Any, bound: float) -> tuple[Any, float]:
+        """Matrix product and how large it may be; ``bound`` is that of one product of entries.
 
-    def einsum(self, text: str, a: Any, b: Any, terms: int) -> Any:
-        """Contract two operands; ``terms`` products are added up."""
-        if terms <= self.longest:
-            return self.reduced(np.einsum(text, a, b))
+        As many terms at once as the limit allows: mostly all of them, in one ordinary call.
+        """
+        length = max(a.shape[-1], 1)
+        if length * bound <= self.limit:
+            return self.array(a @ b), length * bound
+        most = int(self.limit / bound)
+        cut = [slice(start, start + most) for start in range(0, length, most)]
+        pieces = [self.reduced(a[..., part] @ (b[part] if b.ndim == 1 else b[..., part, :])) for part in cut]
+        return self.array(sum(pieces[1:], start=pieces[0])), len(pieces) * self.half
+
+    def einsum(self, text: str, a: Any, b: Any, terms: float) -> tuple[Any, float]:
+        """Contract two reduced operands; ``terms`` products are added up."""
+        bound = terms * self.half * self.half
+        if bound <= self.limit:
+            return self.array(np.einsum(text, a, b)), bound
         high = np.rint(b / 2048.0)
-        low = b - high * 2048.0
-        first, second = (self.reduced(np.einsum(text, a, part)) for part in (high, low))
-        return self.reduced(first * 2048.0 + second)
+        first, second = (self.reduced(np.einsum(text, a, part)) for part in (high, b - high * 2048.0))
+        return first * 2048.0 + second, 2049 * self.half
 
     def inverse(self, a: Any) -> Any:
         """1 / a: by one inversion for all, from products of products.  1 / 0 is 0, which nothing should ask."""
@@ -122,7 +127,8 @@ class LargePrime(SmallPrime):
     """The integers modulo 2^61 - 1 as Python integers in object arrays: slow, and a chance of 4e-19 to miss a fault."""
 
     p = 2**61 - 1
-    longest = 2**62
+    half = 2.0**61
+    limit = 2.0**250  # Python's integers have none, but small ones are faster
     dtype = object
 
     def reduced(self, t: Any) -> Any:
@@ -134,7 +140,7 @@ class LargePrime(SmallPrime):
         return a
 
     def random(self, shape: tuple[int, ...]) -> Any:
-        """Any numbers but 0."""
+        """Any numbers."""
         return self.reduced(np.array(self.rng.integers(1, self.p, shape), dtype=object))
 
     def of_floats(self, x: np.ndarray) -> Any:
@@ -156,9 +162,9 @@ class LargePrime(SmallPrime):
     def _fresh_key(self, name: str) -> Any:
         return self._keys.setdefault(name, [int(v) for v in self._fresh(name)])[0]
 
-    def einsum(self, text: str, a: Any, b: Any, terms: int) -> Any:
+    def einsum(self, text: str, a: Any, b: Any, terms: float) -> tuple[Any, float]:
         """Contract two operands."""
-        return self.reduced(np.einsum(text, a, b))
+        return self.reduced(self.array(np.einsum(text, a, b))), self.half
 
 
 @functools.cache

@@ -128,7 +128,8 @@ class Replay:
         result = self.lift(result)
         if result.shape != node.shape:
             raise ValueError(f"the forward gave shape {result.shape} where it gave {node.shape} before")
-        return result
+        known = getattr(result, "known", None)
+        return result if known is None else known(node.value)
 
     def rest(self, index: int) -> Any:
         """What a rule sees of a node's value."""
