@@ -141,16 +141,7 @@ class Drawing:
 
     def show(self) -> None:
         """Show the picture here: drawn in a notebook, as the text listing in a terminal."""
-        if "IPython" in sys.modules:
-            from importlib import import_module
-
-            shell = import_module("IPython").get_ipython()
-            if shell is not None and getattr(shell, "kernel", None) is not None:
-                import_module("IPython.display").display(self)
-                return
-        from tinyattn.terminal import say
-
-        say(str(self))
+        display(self, str(self))
 
     def _content(self, suffix: str, renderer: str | None) -> str | bytes:
         if suffix in (".dot", ".gv"):
@@ -188,3 +179,17 @@ class Drawing:
             return {"text/plain": f"{self}\n\n{error}"}
         except Exception as error:  # a notebook must show something whatever is broken
             return {"text/plain": f"{self!r}\n\nThe picture could not be drawn: {error!r}"}
+
+
+def display(shown: object, text: str) -> None:
+    """Show an object in a notebook, or its text in a terminal."""
+    if "IPython" in sys.modules:
+        from importlib import import_module
+
+        shell = import_module("IPython").get_ipython()
+        if shell is not None and getattr(shell, "kernel", None) is not None:
+            import_module("IPython.display").display(shown)
+            return
+    from tinyattn.terminal import say
+
+    say(text)

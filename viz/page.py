@@ -78,6 +78,12 @@ class Page:
         os.makedirs(os.path.dirname(os.path.abspath(os.fspath(path))), exist_ok=True)
         write_whole(path, content)
 
+    def show(self) -> None:
+        """Show the page here: in its frame in a notebook, as its text in a terminal."""
+        from viz.drawing import display
+
+        display(self, self.text.rstrip("\n"))
+
     def __repr__(self) -> str:
         return f"<Page {self.title!r}: .save('page.html'), .text>"
 

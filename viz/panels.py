@@ -25,6 +25,7 @@ DIGITS = 4
 """Digits of the largest entry; the others have as many decimals."""
 
 _MOST_CROSSING = 4
+_MOST_MOVES = 150_000  # so many operations, times two, may the numeric derivatives run again
 
 
 class Panels:
@@ -45,6 +46,9 @@ class Panels:
         self.tables: list[dict[str, Any]] = []
         self.formulas: list[dict[str, str]] = []
         self._seen: dict[str, int] = {}
+        self._work: dict[int, worked.Worked | None] = {}
+        leaves = sum(step.kind == "check" for step in trace.steps)
+        self._moves = max(2, min(numeric.MOST_ENTRIES, _MOST_MOVES // max(1, leaves * len(self.graph.nodes))))
         self.steps = [self._step(step) for step in trace.steps]
 
     # What is shared -----------------------------------------------------------------------------------
@@ -70,7 +74,7 @@ class Panels:
     # Steps --------------------------------------------------------------------------------------------
 
     def _step(self, step: Step) -> dict[str, Any]:
-        comparison = numeric.compare(self.graph, step.node) if step.kind == "check" else None
+        comparison = numeric.compare(self.graph, step.node, self._moves) if step.kind == "check" else None
         made: dict[str, Any] = {"k": step.kind, "n": step.node, "say": story.sentence(self.trace, step, comparison)}
         if step.kind == "pull":
             made |= {"t": step.target, "slot": step.slot, "no": step.number, "of": step.of}
@@ -121,7 +125,7 @@ class Panels:
         rules = self.book.of(step.node)
         rule = rules.backward.get(step.slot, Formula()) if rules is not None else Formula()
         upstream = ["", "upstream", visible(node.name), self._table(np.asarray(node.grad))]
-        work = worked.worked_out(self.graph, step.node, step.slot, step.value)
+        work = self._worked_out(step)
         if work is not None and work.diagonal is not None:
             slope = f"∂{visible(node.name)}/∂{visible(target.name)}"
             local = [["⊙", "slope", slope, self._table(work.diagonal)]]
@@ -182,13 +186,19 @@ class Panels:
         node = self.graph.nodes[index]
         return self._table(node.value, tables.scale_of(node.op_name, node.value))
 
+    def _worked_out(self, step: Step) -> worked.Worked | None:
+        if id(step) not in self._work:
+            assert step.value is not None
+            self._work[id(step)] = worked.worked_out(self.graph, step.node, step.slot, step.value)
+        return self._work[id(step)]
+
     def _worked(self, step: Step) -> dict[str, Any] | None:
         """The worked entries of a pull, where upstream and contribution are shown entry by entry."""
         node = self.graph.nodes[step.node]
         assert step.value is not None
         if not (_whole(node.shape) and _whole(step.value.shape)):
             return None
-        work = worked.worked_out(self.graph, step.node, step.slot, step.value)
+        work = self._worked_out(step)
         if work is None:
             return None
         terms = {

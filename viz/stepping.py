@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import html
+import json
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -80,9 +82,16 @@ def step(
     if max_nodes < 4:
         raise ArgumentError(f"max_nodes={max_nodes}; a picture needs at least 4 boxes.")
     graph = _graph(y, names)
-    view = view_of(graph, words, max_nodes=max_nodes)
     heading = title if title is not None else words("replay title", names=text.output_names(graph, words))
-    replay = _Replay(view, words, heading, direction)
+    replay = _Replay(view_of(graph, words, max_nodes=max_nodes), words, heading, direction)
+    while replay.size() > page.WARN_BYTES and (boxes := len(replay.view.boxes)) > _FEWEST_NODES:
+        smaller = max(_FEWEST_NODES, boxes // 2)
+        folded = view_of(graph, words, max_nodes=smaller)
+        if len(folded.boxes) == boxes:
+            break
+        replay = _Replay(folded, words, heading, direction)
+        told = words("list").join(folded.folded)
+        warnings.warn(f"The page would have been larger than 1 MB, so more was folded: {told}.", stacklevel=2)
     return Page(heading, replay.html, replay.text())
 
 
@@ -99,6 +108,7 @@ def _graph(y: Any, names: Mapping[str, Tensor] | None) -> Graph:
     raise GraphError(message("step(graph): this Graph holds no backward pass.", instead=instead))
 
 
+_FEWEST_NODES = 30
 _GAP = "<div><i>⋮</i></div>"
 
 
@@ -116,6 +126,12 @@ class _Replay:
         self.panels = Panels(self.trace)
         self.code = code_panel.code_of(self.graph)
         self.sentences = [made.pop("say") for made in self.panels.steps]
+
+    def size(self) -> int:
+        """About how many bytes the page will have, before anything is laid out."""
+        data = [self.panels.steps, self.panels.tables, self.panels.formulas, self.sentences]
+        letters = sum(len(json.dumps(part, ensure_ascii=False).encode("utf-8", "replace")) for part in data)
+        return 50_000 + 1000 * len(self.view.boxes) + letters
 
     def text(self) -> str:
         """The listing of the graph, then every step in words."""

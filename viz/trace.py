@@ -19,6 +19,8 @@ from viz.view import View
 if TYPE_CHECKING:
     from tinyattn.graph import Contribution, Graph
 
+_MOST_FOLDED_CHECKS = 10
+
 
 @dataclass(frozen=True, slots=True)
 class Step:
@@ -118,9 +120,11 @@ class Trace:
             yield Step("leaf", target, target, of=many, value=node.grad)
 
     def _checks(self) -> Iterator[Step]:
-        for node in self.graph.nodes:
-            if node.kind == "parameter" and node.grad is not None and node.index in self.home:
-                yield Step("check", node.index, node.index, value=node.grad)
+        """The parameters that are seen; where all of them are folded, the first of these."""
+        leaves = [n for n in self.graph.nodes if n.kind == "parameter" and n.grad is not None and n.index in self.home]
+        seen = [node for node in leaves if self.box[self.home[node.index]].kind != "fold"]
+        for node in seen or leaves[:_MOST_FOLDED_CHECKS]:
+            yield Step("check", node.index, node.index, value=node.grad)
 
 
 def seed_of(graph: Graph, output: int) -> values.Array:

@@ -273,6 +273,30 @@ def test_a_lesson_sized_page_is_small_and_a_large_one_is_warned_of(monkeypatch):
         _ = viz.step(attention()).html
 
 
+def test_what_would_make_a_page_too_large_is_folded_and_told(monkeypatch):
+    monkeypatch.setattr("viz.page.WARN_BYTES", 200_000)
+    h = ta.tensor(np.eye(3), requires_grad=True)
+    for number in range(40):
+        with ta.scope(f"layer {number}"):
+            h = ta.tanh(h @ ta.tensor(np.eye(3), requires_grad=True, name="W"))
+    with pytest.warns(UserWarning, match="more was folded: layer"):
+        page = viz.step(ta.sum(h))
+    assert len(data_of(page)["steps"]) < 130 and "folded into one" in page.text
+    assert len(page.html.encode()) <= 200_000
+
+
+def test_many_parameters_are_checked_in_few_entries_each():
+    h = ta.tensor(np.ones(3))
+    for _ in range(40):
+        h = h + ta.tensor(np.ones(30), requires_grad=True)[:3] * 0.5
+    assert "of 30 entries moved)" in viz.step(ta.sum(h)).text
+
+
+def test_show_prints_the_replay_in_a_terminal(capsys):
+    viz.step(ta.tensor(3.0, requires_grad=True)).show()
+    assert "Backward begins" in capsys.readouterr().out
+
+
 def test_scopes_can_be_folded_in_the_page():
     data = data_of(viz.step(attention()))
     unfolded, folded = data["levels"]
