@@ -1,27 +1,31 @@
-"""A training loop: shows how far it is, can be stopped with Ctrl-C between two steps, and keeps what it has.
+"""A training loop: shows how far it is, can be stopped with Ctrl-C between two steps, and goes on where it was.
 
-Stands on `nn` and `optim`.
+Stands on `nn`, `optim` and `checkpoints`.
 """
 
 from __future__ import annotations
 
 import math
+import os
 import signal
 import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
 from types import FrameType
-from typing import Any, TextIO, TypeVar
+from typing import Any, Generic, TextIO, TypeVar
 
 import numpy as np
 
-from tinyattn.errors import ArgumentError, ArgumentTypeError, NanError, message
+from tinyattn.checkpoints import load_checkpoint, save_checkpoint
+from tinyattn.errors import ArgumentError, ArgumentTypeError, DataFileError, NanError, message
+from tinyattn.mode import no_grad
 from tinyattn.nn import init
 from tinyattn.nn.module import Module
-from tinyattn.optim import Adam, Optimiser
+from tinyattn.optim import Adam, Optimiser, Schedule, clip_gradients
 from tinyattn.tensor import Tensor, describe
 from tinyattn.terminal import ProgressBar, say
+from tinyattn.weights import format_of
 
 __all__ = ["History", "fit"]
 
@@ -37,14 +41,24 @@ class History:
         The loss of every step, before the step was taken.
     epochs : list of float
         The mean loss of every epoch that was completed.
+    validations : list of float
+        What ``validate`` gave after every epoch.
+    best : int or None
+        The number of the best epoch, counted from 1, where there was ``patience``; the model is that of it.
+    stopped_early : bool
+        True when patience ended it.
     interrupted : bool
         True when Ctrl-C ended it; the model has what was learned until then.
     seconds : float
+        How long it took, after a checkpoint only from there.
     """
 
     def __init__(self) -> None:
         self.losses: list[float] = []
         self.epochs: list[float] = []
+        self.validations: list[float] = []
+        self.best: int | None = None
+        self.stopped_early = False
         self.interrupted = False
         self.seconds = 0.0
 
@@ -55,7 +69,8 @@ class History:
 
     def __repr__(self) -> str:
         last = f", loss {self.epochs[-1]:.4g} in the last epoch" if self.epochs else ""
-        return f"History({self.steps} steps{last}{', interrupted' if self.interrupted else ''})"
+        early = f", stopped early; epoch {self.best} was the best" if self.stopped_early else ""
+        return f"History({self.steps} steps{last}{early}{', interrupted' if self.interrupted else ''})"
 
 
 def fit(
@@ -66,6 +81,13 @@ def fit(
     optimiser: Optimiser | None = None,
     epochs: int = 10,
     rng: init.Rng = 0,
+    schedule: Schedule | None = None,
+    clip: float | None = None,
+    validate: Callable[[Model], float] | None = None,
+    patience: int | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+    every: int = 1,
+    resume: bool = False,
     label: str = "training",
     progress: bool | ProgressBar = True,
     ascii: bool = False,
@@ -89,6 +111,22 @@ def fit(
         How often to go through all batches.
     rng : numpy Generator, int or None
         Where the order of the batches comes from.
+    schedule : callable, optional
+        The learning rate of step 1, 2, ...: see `tinyattn.optim.cosine`.
+    clip : float, optional
+        The most that all gradients together may be long: see `tinyattn.optim.clip_gradients`.
+    validate : callable, optional
+        ``validate(model)`` after each epoch gives a number, the smaller the better, such as the loss on held-out data.
+    patience : int, optional
+        Stop when so many epochs were no better than the best, by ``validate`` or else the mean loss, and give the
+        model the numbers of the best.
+    checkpoint : str or path, optional
+        A file ending in ``.npz`` or ``.safetensors``, written whole after epochs and at the end, also after Ctrl-C.
+    every : int
+        How many epochs lie between two checkpoints.
+    resume : bool
+        Go on from the checkpoint where there is one: to the same bits as without the stop.  Random numbers are
+        brought back where a generator stands in an attribute of the model.
     label : str
         What the progress line begins with.
     progress : bool or ProgressBar
@@ -106,6 +144,8 @@ def fit(
     ------
     NanError
         When a loss is nan or infinite; that step is not taken.
+    DataFileError
+        When the checkpoint to go on from is not one of this training.
 
     Examples
     --------
@@ -119,29 +159,29 @@ def fit(
     >>> history
     History(200 steps, loss ... in the last epoch)
     """
-    batches, epochs = _checked(batches, epochs)
+    batches = _checked(batches, epochs, patience, every, checkpoint, resume)
     optimiser = Adam(model.parameters(), lr=0.01) if optimiser is None else optimiser
-    source, history, start = init.generator(rng), History(), time.monotonic()
-    training_before = model.training
-    model.train()
-    total = epochs * len(batches)
+    run = _Run(model, batches, loss, optimiser, init.generator(rng))
+    run.schedule, run.clip, run.validate, run.patience = schedule, clip, validate, patience
+    run.checkpoint, run.every = checkpoint, every
+    if resume and checkpoint is not None and os.path.exists(checkpoint):
+        run.resume(checkpoint)
+    total = int(epochs) * len(batches)
     bar = ProgressBar(total, label, stream=stream, ascii=ascii) if progress is True else progress or None
+    start, training_before = time.monotonic(), model.training
+    model.train()
     with _Interrupts() as interrupts:
         try:
-            for _ in range(epochs):
-                for place in source.permutation(len(batches)):
-                    if interrupts.asked:
-                        break
-                    history.losses.append(_step(model, batches[place], loss, optimiser, history.steps + 1))
-                    if bar is not None:
-                        bar.step(note=f"loss {history.losses[-1]:.3f}")
-                if interrupts.asked:
-                    break
-                history.epochs.append(float(np.mean(history.losses[-len(batches) :])))
+            while run.goes_on(epochs) and not interrupts.asked:
+                run.step()
+                if bar is not None:
+                    bar.update(run.history.steps, run.note()) if bar is not progress else bar.step(note=run.note())
+            run.finish()
         finally:
             model.train(training_before)
             if bar is not None and (bar is not progress or interrupts.asked):
                 bar.close()
+    history = run.history
     history.seconds, history.interrupted = time.monotonic() - start, interrupts.asked
     if history.interrupted and bar is not None and bar is not progress:
         done = f"Stopped after {history.steps} of {total} steps; what was learned is kept."
@@ -149,8 +189,119 @@ def fit(
     return history
 
 
+class _Run(Generic[Model]):
+    """A training under way: everything that changes while it goes on is here, in the model and in the optimiser."""
+
+    schedule: Schedule | None = None
+    clip: float | None = None
+    validate: Callable[[Model], float] | None = None
+    patience: int | None = None
+    checkpoint: str | os.PathLike[str] | None = None
+    every = 1
+
+    def __init__(
+        self,
+        model: Model,
+        batches: Sequence[Any],
+        loss: Callable[[Model, Any], Tensor],
+        optimiser: Optimiser,
+        source: np.random.Generator,
+    ) -> None:
+        self.model, self.batches, self.loss, self.optimiser, self.source = model, batches, loss, optimiser, source
+        self.history = History()
+        self.order, self.place = np.zeros(0, np.int64), 0  # the batches of this epoch, and how many are done
+        self.best: dict[str, np.ndarray] = {}  # the numbers of the best epoch
+        self.best_value, self.saved_at = math.inf, -1
+
+    def goes_on(self, epochs: int) -> bool:
+        return len(self.history.epochs) < epochs and not self.history.stopped_early
+
+    def note(self) -> str:
+        return f"loss {self.history.losses[-1]:.3f}"
+
+    def step(self) -> None:
+        """One step, and after the last of an epoch what belongs to its end."""
+        if self.place == len(self.order):
+            self.order, self.place = self.source.permutation(len(self.batches)), 0
+        number = self.history.steps + 1
+        if self.schedule is not None:
+            self.optimiser.lr = float(self.schedule(number))
+        batch = self.batches[self.order[self.place]]
+        self.history.losses.append(_step(self.model, batch, self.loss, self.optimiser, number, self.clip))
+        self.place += 1
+        if self.place == len(self.order):
+            self.end_epoch()
+
+    def end_epoch(self) -> None:
+        history = self.history
+        history.epochs.append(float(np.mean(history.losses[-len(self.batches) :])))
+        if self.validate is not None:
+            history.validations.append(_validated(self.model, self.validate))
+        if self.patience is not None:
+            self.judge(history.validations[-1] if history.validations else history.epochs[-1], self.patience)
+        if len(history.epochs) % self.every == 0:
+            self.save()
+
+    def judge(self, value: float, patience: int) -> None:
+        """Keep the best numbers, and notice when there were none for too long."""
+        epoch = len(self.history.epochs)
+        if value < self.best_value or self.history.best is None:
+            self.best_value, self.history.best, self.best = value, epoch, self.model.state_dict()
+        self.history.stopped_early = epoch - self.history.best >= patience
+
+    def finish(self) -> None:
+        if self.history.steps != self.saved_at:
+            self.save()
+        if self.best and self.place == len(self.order):  # not in the middle of an epoch, after Ctrl-C
+            self.model.load_state_dict(self.best)
+
+    # -- keeping and bringing back ------------------------------------------------------------------------------
+
+    def save(self) -> None:
+        if self.checkpoint is None:
+            return
+        history, self.saved_at = self.history, self.history.steps
+        arrays = {"losses": history.losses, "epochs": history.epochs, "validations": history.validations}
+        kept = {name: np.array(numbers, float) for name, numbers in arrays.items()}
+        kept["order"] = np.asarray(self.order, np.int64)
+        kept.update({f"best/{name}": array for name, array in self.best.items()})
+        notes = {"place": self.place, "batches": len(self.batches), "best": history.best, "value": self.best_value}
+        save_checkpoint(self.checkpoint, self.model, self.optimiser, self.source, kept, notes)
+
+    def resume(self, path: str | os.PathLike[str]) -> None:
+        arrays, notes = load_checkpoint(path, self.model, self.optimiser, self.source)
+        try:
+            batches, self.place = int(notes["batches"]), int(notes["place"])
+            self.history.best, self.best_value = notes["best"], float(notes["value"])
+            self.order = arrays.pop("order")
+            lists = [arrays.pop(name).tolist() for name in ("losses", "epochs", "validations")]
+        except (KeyError, TypeError, ValueError):
+            raise DataFileError("is a checkpoint, but not one of `train.fit`.", str(path)) from None
+        if batches != len(self.batches) or sorted(self.order.tolist()) not in ([], list(range(batches))):
+            raise DataFileError(f"belongs to a training of {batches} batches; here are {len(self.batches)}.", str(path))
+        self.history.losses, self.history.epochs, self.history.validations = lists
+        self.best = {name.removeprefix("best/"): array for name, array in arrays.items()}
+        if self.patience is not None and self.history.best is not None:
+            self.history.stopped_early = len(self.history.epochs) - self.history.best >= self.patience
+        self.saved_at = self.history.steps
+
+
+def _validated(model: Model, validate: Callable[[Model], float]) -> float:
+    model.eval()
+    try:
+        with no_grad():
+            return float(validate(model))
+    finally:
+        model.train()
+
+
 def _step(
-    model: Model, batch: Any, loss: Callable[[Model, Any], Tensor], optimiser: Optimiser, number: int
+    model: Model,
+    batch: Any,
+    loss: Callable[[Model, Any], Tensor],
+    optimiser: Optimiser,
+    number: int,
+    clip: float | None = None,
 ) -> float:
     """One step.  The recorded graph ends with this function, so that two of them never live at once."""
     optimiser.zero_grad()
@@ -173,6 +324,8 @@ def _step(
             )
         )
     value.backward()
+    if clip is not None:
+        clip_gradients(optimiser.parameters, clip)
     optimiser.step()
     return float(value)
 
@@ -200,7 +353,14 @@ class _Interrupts:
         self.asked = True
 
 
-def _checked(batches: Sequence[Any], epochs: int) -> tuple[Sequence[Any], int]:
+def _checked(
+    batches: Sequence[Any],
+    epochs: int,
+    patience: int | None,
+    every: int,
+    checkpoint: str | os.PathLike[str] | None,
+    resume: bool,
+) -> Sequence[Any]:
     if not hasattr(batches, "__len__") or not hasattr(batches, "__getitem__"):
         raise ArgumentTypeError(
             message(
@@ -211,6 +371,11 @@ def _checked(batches: Sequence[Any], epochs: int) -> tuple[Sequence[Any], int]:
         )
     if len(batches) == 0:
         raise ArgumentError(message("fit: there is no batch.", "", "Give at least one: [batch]."))
-    if isinstance(epochs, bool) or not isinstance(epochs, (int, np.integer)) or epochs < 1:
-        raise ArgumentError(f"fit: epochs={epochs!r} must be a whole number from 1 on.")
-    return batches, int(epochs)
+    for name, value in {"epochs": epochs, "patience": 1 if patience is None else patience, "every": every}.items():
+        if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
+            raise ArgumentError(f"fit: {name}={value!r} must be a whole number from 1 on.")
+    if resume and checkpoint is None:
+        raise ArgumentError(message("fit: resume=True, but no file.", "", "Write checkpoint='training.npz', too."))
+    if checkpoint is not None:
+        format_of(checkpoint)  # refused now, not after an epoch
+    return batches

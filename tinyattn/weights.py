@@ -103,7 +103,7 @@ def save_arrays(path: Path, arrays: Mapping[str, np.ndarray], notes: str = "") -
             raise ArgumentTypeError(f"save_arrays: {name} holds {array.dtype}, no numbers.")
         if name == _NOTES or not name or name.startswith("/") or ".." in name.split("/"):
             raise ArgumentError(f"save_arrays: {name!r} is no name for an array.")
-    write_whole(path, _safetensors_bytes(plain, notes) if _kind(path) == "safetensors" else _npz_bytes(plain, notes))
+    write_whole(path, _safetensors_bytes(plain, notes) if format_of(path) == "safetensors" else _npz_bytes(plain, notes))
 
 
 def load_arrays(path: Path) -> dict[str, np.ndarray]:
@@ -135,13 +135,14 @@ def load_notes(path: Path) -> str:
 
 
 def _read(path: Path) -> tuple[dict[str, np.ndarray], str]:
-    kind = _kind(path)
+    kind = format_of(path)
     with open(path, "rb") as stream:
         data = stream.read()
     return _from_safetensors(data, str(path)) if kind == "safetensors" else _from_npz(data, str(path))
 
 
-def _kind(path: Path) -> str:
+def format_of(path: Path) -> str:
+    """Which format the ending of a path asks for: "npz" or "safetensors"."""
     ending = os.path.splitext(os.fspath(path))[1].lower()
     if ending not in (".npz", ".safetensors"):
         raise ArgumentError(

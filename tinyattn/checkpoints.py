@@ -1,0 +1,132 @@
+"""Checkpoints: everything a training needs to go on as if it had not stopped, in one file that is written whole.
+
+That is the parameters, what the optimiser remembers, the state of every source of random numbers that the model or the
+training draws from, how far the epoch is, and the history.  The file is a `.npz` or `.safetensors` of `weights`.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tinyattn.errors import DataFileError, TinyattnError
+from tinyattn.weights import load_arrays, load_notes, save_arrays
+
+if TYPE_CHECKING:
+    import os
+
+    from tinyattn.nn.module import Module
+    from tinyattn.optim import Optimiser
+
+__all__ = ["load_checkpoint", "save_checkpoint"]
+
+_FORMAT = "tinyattn checkpoint 1"
+
+
+def save_checkpoint(
+    path: str | os.PathLike[str],
+    model: Module,
+    optimiser: Optimiser,
+    rng: np.random.Generator,
+    arrays: dict[str, np.ndarray] | None = None,
+    notes: dict[str, Any] | None = None,
+) -> None:
+    """Write all that a training needs to go on.
+
+    Parameters
+    ----------
+    path : str or path
+        Ends in ``.npz`` or ``.safetensors``.
+    model : Module
+        With its parameters, and the generators that stand in its attributes, or those of its parts.
+    optimiser : Optimiser
+    rng : numpy Generator
+        Where the order of the batches comes from.
+    arrays, notes : dict, optional
+        What else there is: arrays, and whatever JSON can hold.
+
+    Examples
+    --------
+    >>> import numpy as np, os, tempfile, tinyattn as ta
+    >>> path, rng = os.path.join(tempfile.mkdtemp(), "a.npz"), np.random.default_rng(0)
+    >>> model = ta.nn.Linear(1, 1, rng=0)
+    >>> optimiser = ta.optim.Adam(model.parameters())
+    >>> save_checkpoint(path, model, optimiser, rng, notes={"epoch": 3})
+    >>> first = rng.random()
+    >>> load_checkpoint(path, model, optimiser, rng)
+    ({}, {'epoch': 3})
+    >>> first == rng.random()
+    True
+    """
+    parts = {"model": model.state_dict(), "optimiser": optimiser.state_dict(), "more": arrays or {}}
+    flat = {f"{part}/{name}": array for part, each in parts.items() for name, array in each.items()}
+    states = [source.bit_generator.state for source in _generators(model, rng)]
+    about = {"format": _FORMAT, "kind": type(optimiser).__name__, "generators": states, "notes": notes or {}}
+    save_arrays(path, flat, json.dumps(about, default=lambda array: array.tolist()))
+
+
+def load_checkpoint(
+    path: str | os.PathLike[str], model: Module, optimiser: Optimiser, rng: np.random.Generator
+) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    """Bring back what `save_checkpoint` wrote; all of it, or after an error nothing.
+
+    Parameters
+    ----------
+    path : str or path
+    model, optimiser, rng
+        Made as they were made when it was written; they are changed in place.
+
+    Returns
+    -------
+    arrays, notes : dict
+        What else was given.
+
+    Raises
+    ------
+    DataFileError
+        When the file is none of these, or belongs to another model, optimiser or way of drawing random numbers.
+    """
+    flat, about = load_arrays(path), _about(path)
+    parts: dict[str, dict[str, np.ndarray]] = {"model": {}, "optimiser": {}, "more": {}}
+    for name, array in flat.items():
+        part, _, rest = name.partition("/")
+        parts.setdefault(part, {})[rest] = array
+    before, remembered = model.state_dict(), optimiser.state_dict()
+    sources = _generators(model, rng)
+    states = [source.bit_generator.state for source in sources]
+    try:
+        if len(about["generators"]) != len(sources):
+            raise ValueError(f"{len(about['generators'])} sources of random numbers there, {len(sources)} here")
+        model.load_state_dict(parts["model"])
+        optimiser.load_state_dict(parts["optimiser"])
+        for source, state in zip(sources, about["generators"]):
+            source.bit_generator.state = state
+    except (TinyattnError, ValueError, TypeError, KeyError) as error:
+        model.load_state_dict(before)
+        optimiser.load_state_dict(remembered)
+        for source, state in zip(sources, states):
+            source.bit_generator.state = state
+        raise DataFileError(f"does not belong to this training: {error}", str(path)) from None
+    return parts["more"], about["notes"]
+
+
+def _about(path: str | os.PathLike[str]) -> dict[str, Any]:
+    try:
+        about = json.loads(load_notes(path))
+        if about["format"] == _FORMAT and isinstance(about["generators"], list) and isinstance(about["notes"], dict):
+            return dict(about)
+    except (ValueError, TypeError, KeyError):
+        pass
+    raise DataFileError("is no checkpoint of a training.\n  `weights.load` reads weights alone.", str(path))
+
+
+def _generators(model: Module, rng: np.random.Generator) -> list[np.random.Generator]:
+    """Every source of random numbers, each once: the training's, and those in attributes of the model's parts."""
+    found = {id(rng): rng}
+    for _, part in model.named_modules():
+        for value in vars(part).values():
+            if isinstance(value, np.random.Generator):
+                found.setdefault(id(value), value)
+    return list(found.values())
