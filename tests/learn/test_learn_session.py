@@ -161,6 +161,12 @@ def test_the_end_of_the_input_and_an_interrupt_keep_the_place(walk: Walk) -> Non
     assert code == 130 and "Interrupted." in shown and "You stopped at step 2" in shown
 
 
+def test_an_interrupt_while_a_cell_runs_keeps_the_place(walk: Walk, folder: Path) -> None:
+    (folder / "77_small.py").write_text(TEXT.replace("y = x * x\ny", "raise KeyboardInterrupt"), encoding="utf-8")
+    code, shown = walk("", "", "")
+    assert code == 130 and "Interrupted." in shown and "You stopped at step 3 of 4" in shown
+
+
 def test_a_failed_check_stops_with_cell_line_source_and_message(walk: Walk, folder: Path) -> None:
     path = folder / "77_small.py"
     path.write_text(TEXT.replace("y = x * x", "y = x + x + 1") + "# %%\nprint('after')\n", encoding="utf-8")
