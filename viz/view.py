@@ -13,7 +13,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from viz import runs
+from viz import runs, together
 from viz.values import number
 from viz.words import Words
 
@@ -25,6 +25,7 @@ Scope = tuple[str, ...]
 _ORDER_FREE = {"add", "multiply", "maximum", "minimum"}
 _LONGEST_FORMULA = 40
 _MOST_RUNS = 40
+_TOO_FEW = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +105,7 @@ def view_of(
     view = View(graph, boxes, arrows)
     cut = {box.key: at for box in boxes if (at := _asked(box.scope, depth, fold)) is not None}
     if cut:
-        view = _merged(view, cut, lambda group: _name_at(group, cut))
+        view = _merged(view, together.parted(view, cut), lambda group: _name_at(group, cut))
     return _folded(view, words, max_nodes)
 
 
@@ -213,10 +214,7 @@ def _slot_label(node: Node, slot: int) -> str:
 def _folded(view: View, words: Words, max_nodes: int) -> View:
     for depth in range(max((len(box.scope) for box in view.boxes), default=0), 0, -1):
         if len(view.boxes) > max_nodes:
-            deepest = {box.key: box.scope for box in view.boxes if len(box.scope) == depth}
-            view = _merged(view, deepest, _scope_name)
-        if len(view.boxes) > max_nodes:
-            view = _merged(view, _siblings(view), _sibling_name)
+            view = _without_scopes(view, depth, max_nodes)
     view = _without_runs(view, max_nodes)
     if len(view.boxes) > max_nodes:
         head = max(1, (max_nodes - 1) // 2)
@@ -229,6 +227,19 @@ def _folded(view: View, words: Words, max_nodes: int) -> View:
         for (title, size), times in told.items()
     )
     return replace(view, folded=tuple(folded))
+
+
+def _without_scopes(view: View, depth: int, max_nodes: int) -> View:
+    """Fold the scopes of a depth, and those that are alike; or runs of what is in them, if that tells more."""
+    deepest = {box.key: box.scope for box in view.boxes if len(box.scope) == depth}
+    folded = _merged(view, together.parted(view, deepest), _scope_name)
+    if len(folded.boxes) > max_nodes:
+        folded = _merged(folded, together.allowed(folded, _siblings(folded)), _sibling_name)
+    if len(folded.boxes) > max_nodes:
+        return folded
+    runs_only = _without_runs(view, max_nodes)
+    told = len(folded.boxes) < len(runs_only.boxes) or len(folded.boxes) < _TOO_FEW
+    return runs_only if told and len(runs_only.boxes) <= max_nodes else folded
 
 
 def _asked(scope: Scope, depth: int | None, fold: Sequence[str]) -> Scope | None:
@@ -253,8 +264,12 @@ def _scope_name(group: Sequence[Box]) -> tuple[str, Scope]:
 
 
 def _sibling_name(group: Sequence[Box]) -> tuple[str, Scope]:
-    stem = re.sub(r"[\s·#]*\d+$", "", group[0].title) or group[0].title
-    return f"{stem} × {len(group)}", group[0].scope
+    return f"{_stem(group[0].title)} × {len(group)}", group[0].scope
+
+
+def _stem(title: str) -> str:
+    """A title without the number at its end: ``head 1`` and ``blocks[0]`` are one of several."""
+    return re.sub(r"[\s·#\[(]*\d+[\])]?$", "", title) or title
 
 
 def _without_runs(view: View, max_nodes: int) -> View:
@@ -267,7 +282,9 @@ def _without_runs(view: View, max_nodes: int) -> View:
         return box.scope, nodes[box.members[0]].op_name if box.kind == "op" else re.sub(r"\d+", "#", box.title)
 
     def name(box: Box) -> str:
-        return nodes[box.members[0]].op_name if box.kind == "op" else box.title
+        if box.kind == "op":
+            return nodes[box.members[0]].op_name
+        return _stem(box.title) if re.search(r"[\s·#\[(]\d+[\])]?$", box.title) else box.title  # norm1 is a name
 
     for _ in range(_MOST_RUNS):
         found = runs.run_of(view.boxes, view.arrows, label, name) if len(view.boxes) > max_nodes else None

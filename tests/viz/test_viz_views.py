@@ -178,3 +178,76 @@ def test_a_model_is_a_tree_of_its_modules():
 def test_what_is_no_module_is_refused():
     with pytest.raises(TypeError, match="a Module is needed, not Tensor"):
         viz.modules(ta.tensor(1.0))
+
+
+# What may be folded together ------------------------------------------------------------------------------
+
+
+def chain(scopes, ops=3):
+    h = ta.tensor(np.eye(2), requires_grad=True)
+    for name in scopes:
+        with ta.scope(name):
+            for _ in range(ops):
+                h = ta.tanh(h @ ta.tensor(np.eye(2), requires_grad=True))
+        h = ta.exp(h)
+    return h
+
+
+def flows_forward(drawing):
+    """True when the arrows between the boxes of a drawing have no circle."""
+    data = json.loads(drawing.json)
+    waiting = {box["id"]: set() for box in data["boxes"]}
+    for arrow in data["arrows"]:
+        waiting[arrow["to"]].add(arrow["from"])
+    while ready := [key for key, sources in waiting.items() if not sources]:
+        for key in ready:
+            del waiting[key]
+        for sources in waiting.values():
+            sources -= set(ready)
+    return not waiting
+
+
+def test_a_scope_that_is_entered_again_is_a_fold_of_its_own_each_time():
+    drawing = viz.draw(chain(["a", "b", "a", "b"]), depth=0)
+    titles = [box["title"] for box in json.loads(drawing.json)["boxes"] if box["kind"] == "fold"]
+    assert titles == ["a", "b", "a", "b"] and flows_forward(drawing)
+
+
+def test_scopes_in_turns_are_one_fold_each_where_no_path_comes_back():
+    x = ta.tensor(np.eye(2), requires_grad=True)
+    parts = [x, x]
+    for _ in range(3):
+        for head in (0, 1):
+            with ta.scope(f"head {head}"):
+                parts[head] = ta.tanh(parts[head])
+    drawing = viz.draw(parts[0] + parts[1], depth=0)
+    folds = [box for box in json.loads(drawing.json)["boxes"] if box["kind"] == "fold"]
+    assert [len(box["nodes"]) for box in folds] == [3, 3] and flows_forward(drawing)
+
+
+def test_a_module_that_is_used_many_times_folds_into_a_run():
+    layer = nn.Linear(4, 4, rng=0)
+    h = ta.tensor(np.eye(4))
+    for _ in range(30):
+        h = ta.tanh(layer(h))
+    drawing = viz.draw(h, max_nodes=20)
+    assert any("× 2" in told or "× 3" in told for told in json.loads(drawing.json)["folded"]) and flows_forward(drawing)
+
+
+def test_modules_in_a_list_fold_with_their_number():
+    drawing = viz.draw(chain([f"blocks[{i}]" for i in range(12)]), max_nodes=10)
+    assert flows_forward(drawing) and "blocks, exp × 11" in " ".join(json.loads(drawing.json)["folded"])
+
+
+@pytest.mark.parametrize("most", [4, 7, 12, 25])
+def test_no_folding_makes_a_circle(most):
+    rng = np.random.default_rng(most)
+    x = ta.tensor(np.eye(2), requires_grad=True)
+    known = [x]
+    for _ in range(80):
+        names = [f"s{rng.integers(3)}", f"t{rng.integers(2)}"][: rng.integers(3)]
+        a, b = (known[int(rng.integers(max(0, len(known) - 6), len(known)))] for _ in range(2))
+        with ta.scope(names[0] if names else "top"), ta.scope(names[1] if len(names) > 1 else "rest"):
+            known.append(ta.tanh(a) + b if rng.integers(2) else ta.tanh(a @ b))
+    y = ta.sum(ta.stack(known[-5:]))
+    assert flows_forward(viz.draw(y, max_nodes=most)) and flows_forward(viz.draw(y, depth=1))
