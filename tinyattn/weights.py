@@ -103,7 +103,8 @@ def save_arrays(path: Path, arrays: Mapping[str, np.ndarray], notes: str = "") -
             raise ArgumentTypeError(f"save_arrays: {name} holds {array.dtype}, no numbers.")
         if name == _NOTES or not name or name.startswith("/") or ".." in name.split("/"):
             raise ArgumentError(f"save_arrays: {name!r} is no name for an array.")
-    write_whole(path, _safetensors_bytes(plain, notes) if format_of(path) == "safetensors" else _npz_bytes(plain, notes))
+    to_bytes = _safetensors_bytes if format_of(path) == "safetensors" else _npz_bytes
+    write_whole(path, to_bytes(plain, notes))
 
 
 def load_arrays(path: Path) -> dict[str, np.ndarray]:

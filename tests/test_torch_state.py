@@ -1,0 +1,63 @@
+"""Translating weights to PyTorch's names and back, without PyTorch: nothing is lost, nothing is guessed."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tinyattn as ta
+from tinyattn import nn
+from tinyattn.torch_state import load_torch_state, torch_state
+
+MODULES = {
+    "linear": lambda rng: nn.Linear(3, 2, rng=rng), "linear without bias": lambda rng: nn.Linear(3, 2, False, rng=rng),
+    "embedding": lambda rng: nn.Embedding(5, 2, rng=rng), "norm": lambda rng: nn.LayerNorm(3),
+    "heads": lambda rng: nn.MultiHeadAttention(4, 2, bias=True, rng=rng),
+    "cross": lambda rng: nn.MultiHeadAttention(4, 2, d_keys=3, d_values=5, rng=rng),
+    "block": lambda rng: nn.TransformerBlock(4, 2, 5, rng=rng),
+    "encoder": lambda rng: nn.TransformerEncoder(2, 4, 2, 5, rng=rng),
+    "gpt": lambda rng: nn.GPT(7, 4, 2, 2, 5, rng=rng),
+    "gpt with head": lambda rng: nn.GPT(7, 4, 2, 2, 5, tied=False, rng=rng),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", MODULES)
+def test_there_and_back_is_the_same(kind: str, rng) -> None:
+    one, other = MODULES[kind](0), MODULES[kind](1)
+    for p in one.parameters():
+        p.assign(rng.normal(size=p.shape))
+    load_torch_state(other, torch_state(one))
+    assert all(np.array_equal(a, other.state_dict()[name]) for name, a in one.state_dict().items())
+    assert sum(a.size for a in torch_state(one).values()) == sum(p.size for p in one.parameters())
+
+
+def test_a_prefix_picks_one_part_of_a_larger_model() -> None:
+    one, other = nn.Linear(2, 3, rng=0), nn.Linear(2, 3, rng=1)
+    state = {f"encoder.fc.{name}": array for name, array in torch_state(one).items()}
+    load_torch_state(other, {**state, "more.weight": np.ones(1)}, prefix="encoder.fc.")
+    assert (one.W == other.W).all()
+
+
+def without(name: str, state: dict) -> dict:
+    return {key: array for key, array in state.items() if key != name}
+
+
+HEADS, GPT = MODULES["heads"](0), MODULES["gpt"](0)
+
+
+@pytest.mark.parametrize(("module", "state", "words"), [
+    (HEADS, lambda: without("in_proj_bias", torch_state(HEADS)), "missing in_proj_bias"),
+    (HEADS, lambda: {**torch_state(HEADS), "bias_k": np.ones(4)}, "no place here for bias_k"),
+    (HEADS, lambda: {**torch_state(HEADS), "in_proj_weight": np.ones((4, 12))}, r"\(4, 12\) there.*\(12, 4\)"),
+    (HEADS, lambda: {**torch_state(HEADS), "in_proj_bias": np.array(["a"])}, "no numbers"),
+    (GPT, lambda: {**torch_state(GPT), "lm_head.weight": np.ones((7, 4))}, "no place here for lm_head.weight"),
+    (nn.GPT(7, 4, 2, 1, 5, position="rotary", rng=0), lambda: {}, "learned positions"),
+    (nn.TransformerBlock(4, 2, norm_kind="rms", rng=0), lambda: {}, "RMSNorm has no counterpart"),
+    (nn.TransformerBlock(4, 2, score="additive", rng=0), lambda: {}, "score has no counterpart"),
+    (nn.Fastformer(4, rng=0), lambda: {}, "Fastformer has no counterpart"),
+], ids=range(9))
+def test_what_does_not_belong_is_refused_and_changes_nothing(module, state, words: str) -> None:
+    before = module.state_dict()
+    with pytest.raises(ta.TinyattnError, match=words):
+        load_torch_state(module, state())
+    assert all(np.array_equal(before[name], array) for name, array in module.state_dict().items())

@@ -1,0 +1,238 @@
+"""Weights from PyTorch and back: which of its names, and which way round, belong to which of ours.
+
+No PyTorch is needed: a state is a mapping from names to arrays, or a `.safetensors` file of one.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tinyattn.errors import ArgumentError, ArgumentTypeError, ShapeError, message
+from tinyattn.nn.gpt import GPT
+from tinyattn.nn.layers import Embedding, LayerNorm, Linear
+from tinyattn.nn.module import Module
+from tinyattn.nn.multi_head import MultiHeadAttention
+from tinyattn.nn.positions import LearnedPosition
+from tinyattn.nn.transformer import TransformerBlock, TransformerEncoder
+from tinyattn.weights import load_arrays
+
+__all__ = ["load_torch_state", "torch_state"]
+
+
+class Piece(NamedTuple):
+    """One array of theirs: the named arrays of ours beside each other, and whether its matrices lie on their side."""
+
+    theirs: str
+    ours: tuple[str, ...]
+    turned: bool = False
+
+    def joined(self, state: Mapping[str, np.ndarray]) -> np.ndarray:
+        """Their array, from ours."""
+        whole = np.concatenate([state[name] for name in self.ours], axis=-1)  # PyTorch computes x @ weight.T
+        return whole.T.copy() if self.turned else whole
+
+    def parted(self, theirs: np.ndarray, state: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Our arrays, from theirs."""
+        wanted = self.joined(state).shape
+        if theirs.shape != wanted:
+            raise ShapeError(
+                message(
+                    f"load_torch_state: {self.theirs} is {theirs.shape} there, and must be {wanted} for this model.",
+                    f"It becomes {', '.join(self.ours)}.",
+                    "Make the model with the sizes of the one that was saved; nothing has been changed.",
+                )
+            )
+        edges = np.cumsum([state[name].shape[-1] for name in self.ours])[:-1]
+        return dict(zip(self.ours, np.split(theirs.T if self.turned else theirs, edges, axis=-1), strict=True))
+
+
+def load_torch_state(module: Module, state: Mapping[str, Any] | str | os.PathLike[str], prefix: str = "") -> None:
+    """Give a module the weights of its PyTorch counterpart; all of them, or after an error none.
+
+    Parameters
+    ----------
+    module : MultiHeadAttention, TransformerBlock, TransformerEncoder, GPT, Linear, LayerNorm or Embedding
+        Its counterpart is ``torch.nn.MultiheadAttention``, ``TransformerEncoderLayer`` (its norm_first is our
+        norm="pre"), ``TransformerEncoder``, a GPT-2, ``Linear``, ``LayerNorm`` or ``Embedding``.
+    state : mapping or path
+        A ``state_dict()``, or a .safetensors (or .npz) file of one.
+    prefix : str
+        Look only at names that begin with this, and leave it away.
+
+    Raises
+    ------
+    ArgumentError
+        A name is missing, or there is one that has no place here.
+    ShapeError
+        An array has another size.
+
+    Examples
+    --------
+    >>> import numpy as np, tinyattn as ta
+    >>> layer = ta.nn.Linear(2, 1, rng=0)
+    >>> load_torch_state(layer, {"weight": np.array([[1.0, 2.0]]), "bias": np.array([3.0])})
+    >>> layer.W.tolist(), layer.b.tolist()
+    ([[1.0], [2.0]], [3.0])
+    """
+    theirs = _arrays(state, prefix)
+    pieces = list(_pieces(module, theirs))
+    if isinstance(module, GPT):
+        _drop_what_gpt2_adds(theirs, pieces)
+    missing = [piece.theirs for piece in pieces if piece.theirs not in theirs]
+    foreign = sorted(theirs.keys() - {piece.theirs for piece in pieces})
+    if missing or foreign:
+        raise ArgumentError(
+            message(
+                f"load_torch_state: missing {_listed(missing)}; no place here for {_listed(foreign)}.",
+                f"The state belongs to another model than this {type(module).__name__}.",
+                f"Names that are looked for: {_listed([piece.theirs for piece in pieces])}.",
+            )
+        )
+    own, found = module.state_dict(), {}
+    for piece in pieces:
+        found.update(piece.parted(theirs[piece.theirs], own))
+    module.load_state_dict(found)
+
+
+def torch_state(module: Module) -> dict[str, np.ndarray]:
+    """The weights of a module under the names of its PyTorch counterpart, for its ``load_state_dict``.
+
+    Returns
+    -------
+    dict from str to ndarray
+        ``{name: torch.tensor(array) for name, array in torch_state(module).items()}`` is what PyTorch wants.
+
+    Examples
+    --------
+    >>> import tinyattn as ta
+    >>> {name: array.shape for name, array in torch_state(ta.nn.MultiHeadAttention(4, 2, bias=True, rng=0)).items()}
+    {'in_proj_weight': (12, 4), 'in_proj_bias': (12,), 'out_proj.weight': (4, 4), 'out_proj.bias': (4,)}
+    """
+    own = module.state_dict()
+    return {piece.theirs: piece.joined(own) for piece in _pieces(module, {})}
+
+
+def _arrays(state: Mapping[str, Any] | str | os.PathLike[str], prefix: str) -> dict[str, np.ndarray]:
+    given = load_arrays(state) if isinstance(state, (str, os.PathLike)) else state
+    found = {str(name): np.asarray(array) for name, array in given.items()}
+    chosen = {name.removeprefix(prefix): array for name, array in found.items() if name.startswith(prefix)}
+    for name, array in chosen.items():
+        if array.dtype.kind not in "fiub":
+            raise ArgumentTypeError(f"load_torch_state: {name} holds {array.dtype}, no numbers.")
+    return chosen
+
+
+# -- which names belong together ------------------------------------------------------------------------------------
+
+
+def _pieces(module: Module, theirs: Mapping[str, np.ndarray]) -> Iterator[Piece]:
+    if isinstance(module, Linear):
+        yield from _linear("", "", module)
+    elif isinstance(module, LayerNorm):
+        yield from _norm("", "")
+    elif isinstance(module, Embedding):
+        yield Piece("weight", ("table",))
+    elif isinstance(module, MultiHeadAttention):
+        yield from _attention("", "", module)
+    elif isinstance(module, TransformerBlock):
+        yield from _block("", "", module)
+    elif isinstance(module, TransformerEncoder):
+        yield from _encoder(module)
+    elif isinstance(module, GPT):
+        yield from _gpt(module, theirs)
+    else:
+        raise ArgumentTypeError(f"{type(module).__name__} has no counterpart in PyTorch.")
+
+
+def _linear(theirs: str, ours: str, layer: Linear) -> Iterator[Piece]:
+    yield Piece(f"{theirs}weight", (f"{ours}W",), turned=True)
+    if layer.b is not None:
+        yield Piece(f"{theirs}bias", (f"{ours}b",))
+
+
+def _norm(theirs: str, ours: str) -> Iterator[Piece]:
+    yield Piece(f"{theirs}weight", (f"{ours}gain",))
+    yield Piece(f"{theirs}bias", (f"{ours}bias",))
+
+
+def _attention(theirs: str, ours: str, layer: MultiHeadAttention) -> Iterator[Piece]:
+    if layer.W_q.shape == layer.W_k.shape == layer.W_v.shape:
+        yield Piece(f"{theirs}in_proj_weight", tuple(f"{ours}W_{which}" for which in "qkv"), turned=True)
+    else:
+        for which in "qkv":
+            yield Piece(f"{theirs}{which}_proj_weight", (f"{ours}W_{which}",), turned=True)
+    if layer.b_q is not None:
+        yield Piece(f"{theirs}in_proj_bias", tuple(f"{ours}b_{which}" for which in "qkv"))
+    yield Piece(f"{theirs}out_proj.weight", (f"{ours}W_o",), turned=True)
+    if layer.b_o is not None:
+        yield Piece(f"{theirs}out_proj.bias", (f"{ours}b_o",))
+
+
+def _check_usual(block: TransformerBlock) -> None:
+    attention = block.attention
+    others = [name for name, part in (("score", attention.score), ("position", attention.position)) if
+              isinstance(part, Module)]  # fmt: skip
+    if others or not isinstance(block.norm1, LayerNorm):
+        what = others or ["RMSNorm"]
+        raise ArgumentTypeError(f"TransformerBlock with {', '.join(what)} has no counterpart in PyTorch.")
+
+
+def _block(theirs: str, ours: str, block: TransformerBlock) -> Iterator[Piece]:
+    _check_usual(block)
+    yield from _attention(f"{theirs}self_attn.", f"{ours}attention.", block.attention)
+    yield from _linear(f"{theirs}linear1.", f"{ours}mlp.up.", block.mlp.up)
+    yield from _linear(f"{theirs}linear2.", f"{ours}mlp.down.", block.mlp.down)
+    yield from _norm(f"{theirs}norm1.", f"{ours}norm1.")
+    yield from _norm(f"{theirs}norm2.", f"{ours}norm2.")
+
+
+def _encoder(encoder: TransformerEncoder) -> Iterator[Piece]:
+    for place, block in enumerate(encoder.blocks):
+        yield from _block(f"layers.{place}.", f"blocks.{place}.", block)
+    if encoder.last_norm is not None:
+        yield from _norm("norm.", "last_norm.")
+
+
+def _gpt(model: GPT, theirs: Mapping[str, np.ndarray]) -> Iterator[Piece]:
+    """GPT-2's names; its maps compute x @ weight, those of copies of it made of ``Linear`` layers x @ weight.T."""
+    if not isinstance(model.position, LearnedPosition):
+        raise ArgumentTypeError("load_torch_state: a GPT-2 has learned positions; make GPT(position='learned').")
+    start = "" if "wte.weight" in theirs else "transformer."
+    first = theirs.get(f"{start}h.0.attn.c_attn.weight")
+    turned = first is not None and first.ndim == 2 and first.shape[0] > first.shape[1]
+    yield Piece(f"{start}wte.weight", ("embedding.table",))
+    yield Piece(f"{start}wpe.weight", ("position.P",))
+    for place, block in enumerate(model.decoder.blocks):
+        _check_usual(block)
+        there, here = f"{start}h.{place}.", f"decoder.blocks.{place}."
+        yield from _norm(f"{there}ln_1.", f"{here}norm1.")
+        yield Piece(f"{there}attn.c_attn.weight", tuple(f"{here}attention.W_{which}" for which in "qkv"), turned)
+        yield Piece(f"{there}attn.c_attn.bias", tuple(f"{here}attention.b_{which}" for which in "qkv"))
+        yield Piece(f"{there}attn.c_proj.weight", (f"{here}attention.W_o",), turned)
+        yield Piece(f"{there}attn.c_proj.bias", (f"{here}attention.b_o",))
+        yield from _norm(f"{there}ln_2.", f"{here}norm2.")
+        for theirs_name, ours_name in (("c_fc", "up"), ("c_proj", "down")):
+            yield Piece(f"{there}mlp.{theirs_name}.weight", (f"{here}mlp.{ours_name}.W",), turned)
+            yield Piece(f"{there}mlp.{theirs_name}.bias", (f"{here}mlp.{ours_name}.b",))
+    yield from _norm(f"{start}ln_f.", "decoder.last_norm.")
+    if model.head is not None:
+        yield Piece("lm_head.weight", ("head.W",), turned=True)
+
+
+def _drop_what_gpt2_adds(theirs: dict[str, np.ndarray], pieces: list[Piece]) -> None:
+    """Causal masks that were saved with the weights, and the embedding a second time."""
+    table = next((theirs.get(piece.theirs) for piece in pieces if piece.ours == ("embedding.table",)), None)
+    for name in list(theirs):
+        mask = name.endswith((".attn.bias", ".attn.masked_bias"))
+        again = name == "lm_head.weight" and table is not None and np.array_equal(theirs[name], table)
+        if mask or (again and not any(piece.theirs == name for piece in pieces)):
+            del theirs[name]
+
+
+def _listed(names: list[str]) -> str:
+    shown = ", ".join(names[:6]) + (f" and {len(names) - 6} more" if len(names) > 6 else "")
+    return shown or "none"
