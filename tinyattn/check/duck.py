@@ -63,6 +63,10 @@ class Duck:
         """Sum, entry by entry."""
         raise NotImplementedError
 
+    def minus(self, other: Any) -> Any:
+        """Difference, entry by entry."""
+        return self.plus(other.negated())
+
     def times(self, other: Any) -> Any:
         """Product, entry by entry."""
         raise NotImplementedError
@@ -210,10 +214,10 @@ class Duck:
     __radd__ = __add__
 
     def __sub__(self, other: Any) -> Any:
-        return self.plus(self.lift(other).negated())
+        return self.minus(self.lift(other))
 
     def __rsub__(self, other: Any) -> Any:
-        return self.lift(other).plus(self.negated())
+        return self.lift(other).minus(self)
 
     def __mul__(self, other: Any) -> Any:
         return self.times(self.lift(other))
@@ -398,7 +402,7 @@ def _pair(cls: type[Duck], inputs: tuple[Any, ...]) -> tuple[Any, Any]:
 
 
 _TWO: dict[Any, Callable[[Any, Any], Any]] = {
-    np.add: lambda a, b: a.plus(b), np.subtract: lambda a, b: a.plus(b.negated()), np.multiply: lambda a, b: a.times(b),
+    np.add: lambda a, b: a.plus(b), np.subtract: lambda a, b: a.minus(b), np.multiply: lambda a, b: a.times(b),
     np.true_divide: lambda a, b: a.over(b), np.matmul: lambda a, b: a.matrix_product(b),
     np.maximum: lambda a, b: a.joined(lambda ab: np.where(a.data >= b.data, ab[0], ab[1]), [a, b]),
     np.minimum: lambda a, b: a.joined(lambda ab: np.where(a.data <= b.data, ab[0], ab[1]), [a, b]),

@@ -169,6 +169,16 @@ class FieldArray(Duck):
             t = a.t + b.t
         return a._new(r, t, lambda: a.data + b.data, (a, b), a.most + b.most)
 
+    def minus(self, other: Any) -> Any:
+        """Difference."""
+        a, b = self, other
+        if a.most + b.most > a.numbers.limit or (b.t is not None and a.t is None):
+            return a.plus(b.negated())
+        r = a.numbers.array(a.r - b.r)
+        t = a.t if b.t is None else a.t - b.t
+        t = t if t is None or t.shape == r.shape else np.broadcast_to(t, r.shape)
+        return a._new(r, t, lambda: a.data - b.data, (a, b), a.most + b.most)
+
     def negated(self) -> Any:
         """The other sign."""
         return self._new(-self.r, None if self.t is None else -self.t, lambda: -self.data, (self,), self.most)

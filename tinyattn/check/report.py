@@ -91,7 +91,10 @@ class Blame:
             lines.append(f"{'input ' + self.input + ': ' if self.input else ''}{self.problem}")
         if not math.isnan(self.expected) or (self.entry and not self.problem):
             at = f", entry {list(self.entry)}" if self.entry else ""
-            lines.append(f"input {self.input}{at}: the rule gives {self.found:.10g}, the forward says {self.expected:.10g}")
+            near = abs(self.found - self.expected) < 1e-8 * abs(self.expected)
+            digits = ".17g" if near else ".10g"
+            off = f", off by {abs(self.found - self.expected):.1e}, more than rounding" if near else ""
+            lines.append(f"input {self.input}{at}: the rule gives {self.found:{digits}}, the forward says {self.expected:{digits}}{off}")
         if self.formula:
             lines.append(f"what should have held: {self.formula}")
         if self.mistake is not None:

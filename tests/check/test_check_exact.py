@@ -1,0 +1,158 @@
+"""The exact check: no tolerance, so the smallest fault is found and rounding is never one."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import pytest
+from support import altered
+
+import tinyattn as ta
+from tinyattn.check import exact_check
+from tinyattn.check.field import field_of
+from tinyattn.ops import REGISTRY
+
+OPS = [op for op in REGISTRY.values() if op.differentiable]
+SMOOTHED = "smoothing rounds its weights, so that they do not quite sum to 1"
+
+
+def of_call(op, inputs, params):
+    leaves = [ta.tensor(x, requires_grad=True) for x in inputs]
+    return ta.Graph.of(ta.apply(op, tuple(leaves), params), variables={})
+
+
+@pytest.mark.parametrize("large", [False, True], ids=["fast field", "large field"])
+@pytest.mark.parametrize("op", OPS, ids=lambda op: op.name)
+def test_every_rule_of_the_book_is_decided(op, large):
+    for seed, (inputs, params) in enumerate(op.sample(np.random.default_rng(1))):
+        graph = of_call(op, inputs, params)
+        found = exact_check(graph, seed=seed, large=large)
+        assert not found.cut
+        if op.name == "cross_entropy" and params[2]:
+            found = exact_check(graph, seed=seed, large=large, composed=frozenset(found.wrong))  # see SMOOTHED
+        assert found
+
+
+def moved(op, slot, by):
+    """A rule that is off in one entry only, by a relative amount."""
+
+    def wrong(g, y, *rest):
+        c = right(g, y, *rest)
+        spot = np.zeros(c.shape)
+        spot[(0,) * len(c.shape)] = by
+        return c + c * spot
+
+    right = op.vjps[slot]
+    return altered(op, vjps=tuple(wrong if i == slot else rule for i, rule in enumerate(op.vjps)))
+
+
+def block(batch=1, n=16, d=48, heads=4, product=REGISTRY["matmul"]):
+    """A transformer block from public operations; its last product may have another rule."""
+    rng = np.random.default_rng(0)
+    weights = [(d, d)] * 4 + [(d, 4 * d), (4 * d, d)]
+    matrices = [ta.tensor(rng.normal(size=s) / np.sqrt(s[0]), requires_grad=True) for s in weights]
+    vectors = [ta.tensor(rng.normal(size=s), requires_grad=True) for s in [d] * 8 + [4 * d, d]]
+    x = ta.tensor(rng.normal(size=(batch, n, d)), requires_grad=True)
+    q, k, v, o, up, down = matrices
+    bq, bk, bv, bo, g1, c1, g2, c2, b1, b2 = vectors
+
+    def apart(t):
+        return ta.swapaxes(ta.reshape(t, (batch, n, heads, d // heads)), 1, 2)
+
+    def run():
+        z = ta.layer_norm(x, g1, c1)
+        seen = ta.scaled_dot_product_attention(apart(z @ q + bq), apart(z @ k + bk), apart(z @ v + bv))
+        y = x + ta.reshape(ta.swapaxes(seen, 1, 2), (batch, n, d)) @ o + bo
+        hidden = ta.gelu(ta.layer_norm(y, g2, c2) @ up + b1, "tanh")
+        return y + ta.apply(product, (hidden, down), ()) + b2
+
+    return run, [*matrices, *vectors]
+
+
+def test_a_block_with_25_000_parameters_is_right_exactly():
+    run, parameters = block()
+    assert sum(p.size for p in parameters) > 25_000
+    assert exact_check(ta.Graph.of(run(), variables={}))
+
+
+def test_one_entry_off_by_one_part_in_a_million_millions_is_found_in_it():
+    run, _ = block(product=moved(REGISTRY["matmul"], 1, 1e-12))
+    graph = ta.Graph.of(run(), variables={})
+    found = exact_check(graph)
+    assert not found and [graph.nodes[at].op_name for at in found.wrong] == ["matmul"]
+    assert graph.nodes[found.wrong[0]].shape == (1, 16, 48)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_fault_is_found_whatever_the_random_numbers_are(seed):
+    op = moved(REGISTRY["multiply"], 0, 1e-12)
+    x = ta.tensor(np.array([1.0, 2.0]), requires_grad=True)
+    assert not exact_check(ta.Graph.of(ta.apply(op, (x, ta.sin(x)), ()), variables={}), seed=seed)
+
+
+def test_gradients_of_gradients_are_decided_too(rng):
+    q, k = (ta.tensor(rng.normal(size=(3, 2)), requires_grad=True) for _ in range(2))
+    y = ta.sum(ta.softmax(q @ k.mT) @ k)
+    first = ta.grad(y, q, create_graph=True)
+    assert exact_check(ta.Graph.of(ta.sum(first * rng.normal(size=(3, 2))), variables={}))
+
+
+def test_an_op_that_does_not_run_on_exact_numbers_is_cut_out_and_the_rest_decided(rng):
+    odd = altered(REGISTRY["exp"], forward=lambda x: np.asarray(x, float) * 2, vjps=(lambda g, y, x: np.asarray(g) * 2,))
+    wrong = altered(REGISTRY["tanh"], vjps=(lambda g, y, x: g * (1 - y),))
+    x = ta.tensor(rng.normal(size=3), requires_grad=True)
+
+    def graph(after):
+        return ta.Graph.of(ta.apply(after, (ta.apply(odd, (x * 3.0,), ()),), ()), variables={})
+
+    right = exact_check(graph(REGISTRY["tanh"]))
+    assert right and len(right.cut) == 1
+    assert [graph(wrong).nodes[at].op_name for at in exact_check(graph(wrong)).wrong] == ["tanh"]
+
+
+def test_masks_and_minus_infinity_are_decided(rng):
+    keep = np.array([[True, False, True], [False, False, False]])
+    x = ta.tensor(rng.normal(size=(2, 3)), requires_grad=True)
+    for y in (ta.softmax(x, keep=keep), ta.softmax(ta.masked_fill(x, ~np.array([[True, False, True], [True, True, False]]), -np.inf))):
+        assert exact_check(ta.Graph.of(y, variables={}))
+
+
+def test_a_field_is_a_field(rng):
+    for large in (False, True):
+        kind = field_of(3, large)
+        a, b = kind.leaf(rng.normal(size=(40, 30))), kind.leaf(rng.normal(size=(30, 20)))
+        n = kind.numbers
+        ints = lambda x: np.array([[int(v) % n.p for v in row] for row in x.tight().r], dtype=object)
+        exact = (ints(a).dot(ints(b))) % n.p
+        assert (ints(a @ b) == exact).all()
+        assert ((ints((a @ b) / (a @ b)) == 1) | (exact == 0)).all()
+        chain = a
+        for _ in range(40):
+            chain = (chain + a) * chain - a / 3.0 + chain @ (b @ a[:20, :])  # far beyond any float if it were one
+        rows = ints(a)
+        want = rows
+        third = pow(3, -1, n.p)
+        for _ in range(40):
+            want = ((want + rows) * want - rows * third + want.dot(ints(b).dot(rows[:20]))) % n.p
+        assert (ints(chain) == want).all()
+
+
+@pytest.mark.slow
+def test_the_exact_check_takes_at_most_four_steps_of_the_block():
+    run, parameters = block(batch=16, n=64, d=128)
+
+    def step():
+        for p in parameters:
+            p.zero_grad()
+        y = run()
+        y.backward(np.ones(y.shape))
+
+    graph = ta.Graph.of(run(), variables={})
+    times = {"step": [], "exact": []}
+    for _ in range(7):
+        for name, work in (("step", step), ("exact", lambda: exact_check(graph))):
+            start = time.perf_counter()
+            work()
+            times[name].append(time.perf_counter() - start)
+    assert min(times["exact"]) <= 4 * min(times["step"])
