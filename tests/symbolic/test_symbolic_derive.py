@@ -20,6 +20,7 @@ from symbolic.models import (
 import tinyattn as ta
 from tinyattn.errors import ArgumentError, GraphError
 from tinyattn.symbolic.layout import ascii_text, latex_name
+from tinyattn.symbolic.terms import Term
 
 
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: model.__name__)
@@ -170,6 +171,52 @@ def test_what_cannot_be_expressed_is_named_with_the_operation():
     x = ta.tensor([1.0, 2.0], requires_grad=True)
     with pytest.raises(GraphError, match="prod cannot be expressed"):
         ta.derive(ta.prod(x) * 1.0, wrt=[x])
+
+
+def test_an_operation_without_formula_blocks_only_what_comes_back_through_it():
+    """`x` needs the gradient of prod and has none; `w` needs its value only, `y` nothing of it."""
+    x, w, y = (ta.tensor([1.0, 2.0, 4.0], requires_grad=True, name=name) for name in "xwy")
+    p = ta.prod(x)
+    L = (ta.exp(w) * p * x + y).sum()
+    derivation = ta.derive(L, wrt=[x, w, y])
+    assert str(derivation.closed_form(y)) == "ȳ = 1"
+    with pytest.raises(GraphError, match=r"gradient by x has no formula here, .* prod \(node 3\)"):
+        derivation.gradient(x)
+    assert "p is taken as given: prod" in str(derivation) and "x has no formula" in derivation.ascii()
+    certificate = derivation.prove()
+    assert certificate and certificate.whole and "no formula for the gradient by x" in str(certificate)
+    _, gradients = run_program(derivation, derivation.code())
+    report = ta.compare(L, wrt=[x, w, y])
+    assert report and {pair.leaf for pair in report.pairs if "formula" in (pair.first, pair.second)} == {"w", "y"}
+    assert "formula for x" in report.unavailable
+    L.backward()
+    np.testing.assert_allclose(gradients["w"], w.grad, rtol=1e-12)
+    assert "x" not in gradients
+
+
+def test_an_operation_without_formula_off_the_path_is_a_given_value():
+    x, w = ta.tensor([1.0, 2.0]), ta.tensor([3.0, 4.0], requires_grad=True, name="w")
+    derivation = ta.derive((w * w * ta.prod(x)).sum(), wrt=[w])
+    certificate = derivation.prove(whole=True)
+    assert certificate and not certificate.missing
+    line = derivation.line_of("w")
+    line.expr = tuple(Term(-term.coef, term.factors, term.dummies, term.sizes) for term in line.expr)
+    assert not derivation.prove()
+
+
+def test_conditions_read_from_left_to_right():
+    x = ta.tensor(np.ones((4, 6)), requires_grad=True, name="x")
+    condition = np.ones((4, 6), dtype=bool)
+    assert "[condition_ia = 1]" in ta.derive(ta.where(condition, x, 0.0), wrt=[x]).text("index")
+    assert "[a = b + 2]" in ta.derive(x[:, 2:5], wrt=[x]).text("index")
+
+
+def test_a_tensor_joined_with_itself_keeps_the_letters_of_its_two_places_apart():
+    """Both contributions sum over the same index of the result; one of the sums is solved, the other is not."""
+    x = ta.tensor(np.ones((4, 6)), requires_grad=True, name="x")
+    y = ta.concatenate([x, x], axis=0)
+    (line,) = [each for each in ta.derive(y, wrt=[x]).text("index").splitlines() if each.startswith("x̄")]
+    assert line == "x̄_ia = ȳ_ia [i ≥ 0] [i < 4] + Σ_j ȳ_ja [j ≥ 4] [j < 8] [i = j − 4]"
 
 
 def test_wrong_requests_are_answered_in_words():

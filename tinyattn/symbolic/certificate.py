@@ -61,13 +61,16 @@ class Certificate:
         Whether the whole derivation was proved at once as well.
     assumptions : tuple of str
         What is taken for granted: that arrays of whole numbers hold valid indices.
+    missing : tuple of str
+        Tensors whose gradient was asked for and has no formula, so that nothing is said of it.
     """
 
     def __init__(
-        self, claims: Sequence[Claim], milliseconds: float, whole: bool, assumptions: Sequence[str] = ()
-    ) -> None:
+        self, claims: Sequence[Claim], milliseconds: float, whole: bool, assumptions: Sequence[str] = (),
+        missing: Sequence[str] = (),
+    ) -> None:  # fmt: skip
         self.claims, self.milliseconds, self.whole = tuple(claims), milliseconds, whole
-        self.assumptions = tuple(assumptions)
+        self.assumptions, self.missing = tuple(assumptions), tuple(missing)
 
     def __bool__(self) -> bool:
         return all(claim.holds for claim in self.claims)
@@ -83,7 +86,8 @@ class Certificate:
             how = "line by line and as a whole" if self.whole else "line by line"
             given = f" (given that {', '.join(self.assumptions)} hold valid indices)" if self.assumptions else ""
             count = f"{len(self.claims)} lines, {terms} terms, {self.milliseconds:.1f} ms"
-            return f"proved for all sizes, {how}{given}: {count}"
+            silent = f"; no formula for the gradient by {', '.join(self.missing)}" if self.missing else ""
+            return f"proved for all sizes, {how}{given}: {count}{silent}"
         return "\n".join(str(claim) for claim in self.refuted)
 
 
@@ -97,7 +101,8 @@ def prove(lines: Lines, whole: bool) -> Certificate:
     if whole:
         claims.append(_whole_claim(lines))
     assumed = sorted({each.name for each in lines.definitions.parameters.values() if each.head and not each.boolean})
-    return Certificate(claims, (time.perf_counter() - start) * 1000, whole, assumed)
+    missing = [lines.quantities[index].name for index in lines.wrt if index in lines.blocked]
+    return Certificate(claims, (time.perf_counter() - start) * 1000, whole, assumed, missing)
 
 
 def readers_of(lines: Lines) -> dict[int, list[Line]]:
@@ -114,6 +119,7 @@ def readers_of(lines: Lines) -> dict[int, list[Line]]:
 def _silent_lines(lines: Lines) -> list[Line]:
     """Give a line `x̄ = 0`, to be proved too, for every value that has none because nothing comes back to it."""
     told = {line.node for line in lines.backward}
+    told |= set(lines.blocked)
     silent = [line for line in lines.forward if line.node in lines.reached and line.node not in told]
     return [
         Line(lines.adjoint(each.node), tuple(map(Index, each.quantity.classes)), (), each.node, "", "backward")
@@ -179,7 +185,7 @@ def _whole_claim(lines: Lines) -> Claim:
     meanings: Meanings = _patterns(lines, lines.forward)
     moves: dict[Quantity, Quantity] = {}
     change: Expr = ()
-    for index in lines.wrt:
+    for index in lines.free():
         moves[lines.quantities[index]] = Quantity(
             lines.quantities[index].name, "tangent", index, lines.quantities[index].axes
         )
@@ -193,7 +199,7 @@ def _whole_claim(lines: Lines) -> Claim:
     last = lines.forward[-1]
     expander = Expander(lines.heads, meanings)
     left: list[Term] = []
-    for index in lines.wrt:
+    for index in lines.free():
         line = next(each for each in lines.backward if each.node == index)
         moved = moves[lines.quantities[index]]
         left += expander.expand(summed(lines.unnamed(line.expr), ((lines.heads.of(moved), line.out, 1),), line.out))

@@ -74,7 +74,8 @@ class Report:
         self.leaves, self.found, self.unavailable = tuple(leaves), found, unavailable
         self.pairs = tuple(
             Pair(leaf, first, second, found[first][leaf], found[second][leaf])
-            for leaf in leaves for first, second in combinations(found, 2)
+            for leaf in leaves
+            for first, second in combinations([way for way in found if leaf in found[way]], 2)
         )  # fmt: skip
         self.blame, self.op, self.sympy_way = "", "", ""
 
@@ -184,6 +185,9 @@ def compare_graph(
             unavailable[way] = reason
         else:
             found[way] = {names[leaf]: value for leaf, value in result.items()}
+    if lines is not None and "formula" in methods:
+        for leaf in (each for each in leaves if each in lines.blocked):
+            unavailable[f"formula for {names[leaf]}"] = lines.given[lines.blocked[leaf]].splitlines()[0]
     report = Report([names[leaf] for leaf in leaves], found, unavailable)
     if "sympy" in found:
         from tinyattn.symbolic.referee import choose_method

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from tinyattn.errors import GraphError
 from tinyattn.symbolic.auxiliary import Renaming, named, repeated
 from tinyattn.symbolic.canonical import Heads
 from tinyattn.symbolic.pulling import contributions, placed
@@ -56,6 +57,14 @@ class Lines:
         The nodes to derive by.
     seeded : bool
         Whether the cotangent of the output is kept as a name even where the output is one number, for which it is 1.
+
+    Attributes
+    ----------
+    given : dict of int to str
+        Nodes whose operation the index notation cannot express, and why. Their values are taken as given, like those
+        of leaves.
+    blocked : dict of int to int
+        Nodes whose gradient would have to come back through such a node, and which one. They have no backward line.
     """
 
     def __init__(self, graph: Any, wrt: Sequence[int], seeded: bool = False) -> None:
@@ -70,7 +79,10 @@ class Lines:
         self.definitions = Definitions(self.axes, self.quantities, self.heads)
         self.forward: list[Line] = []
         self.absorbed_by: dict[int, list[int]] = {}
+        self.given: dict[int, str] = {}
+        self.blocked: dict[int, int] = {}
         self._read(wanted)
+        self._block(wanted)
         self.adjoints: dict[int, Quantity] = {}
         self.names: dict[int, str] = {}
         self.backward: list[Line] = []
@@ -93,7 +105,14 @@ class Lines:
             node = self.graph.nodes[index]
             if node.op is None:
                 continue
-            out, expr = self.definitions.of(index)
+            try:
+                out, expr = self.definitions.of(index)
+            except GraphError as reason:
+                self.given[index] = str(reason)
+                if not self.reached.isdisjoint(node.inputs):
+                    self.reached.add(index)
+                    self.quantities[index].kind = "value"
+                continue
             if any(head.varies for term in expr for head, _, _ in term.factors):
                 self.reached.add(index)
                 self.quantities[index].kind = "value"
@@ -108,6 +127,24 @@ class Lines:
             quantity = self.quantities[index]
             line = Line(quantity, out, shown, index, node.op_name, "forward", tuple(dict.fromkeys(absorbed)), expr)
             self.forward.append(line)
+
+    def _block(self, wanted: Sequence[int]) -> None:
+        """Note which gradients cannot be derived; refuse where none is left."""
+        for index in reversed(wanted):
+            if index in self.reached and (index in self.given or index in self.blocked):
+                through = index if index in self.given else self.blocked[index]
+                for source in self.graph.nodes[index].inputs:
+                    if source in self.reached:
+                        self.blocked.setdefault(source, through)
+        if self.output in self.given:
+            raise GraphError(self.given[self.output])
+        if self.wrt and all(index in self.blocked for index in self.wrt):
+            raise GraphError(self.given[self.blocked[self.wrt[0]]])
+
+    def free(self) -> list[int]:
+        """Give what the derivation is by: the wanted nodes that have a line, and given values that depend on others."""
+        every = dict.fromkeys((*self.wrt, *(index for index in self.given if index in self.reached)))
+        return [index for index in every if index not in self.blocked]
 
     def length_name(self, cls: int) -> str:
         """Give the name of a size class."""
@@ -126,7 +163,7 @@ class Lines:
         places: dict[int, tuple[Index, ...]] = {}
         for line in reversed(self.forward):
             index = line.node
-            if index not in self.reached:
+            if index not in self.reached or index in self.blocked:
                 continue
             if index != self.output:
                 if index not in gets:
@@ -139,7 +176,7 @@ class Lines:
                     places[source] = tuple([Index(cls) for cls in quantity.classes])
                 gets.setdefault(source, []).append((line, placed(term, at, places[source]), places[source], ways))
         done = {line.node for line in self.backward}
-        for index in self.wrt:
+        for index in self.free():
             if index not in done and index != self.output:
                 self._finish(index, gets, places)
 

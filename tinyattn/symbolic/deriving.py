@@ -177,7 +177,20 @@ class Derivation:
                 marks.discard(step.phase)
             padded = [cell + " " * (width - _width(cell)) for cell, width in zip(cells, (*widths, 0), strict=True)]
             lines.append("  " + "   ".join(padded).rstrip())
-        return lines
+        return [*lines, *self._refused()]
+
+    def _refused(self) -> list[str]:
+        """Say in words which values are taken as given, and which gradients have no formula."""
+        lines, name = self.lines, {index: quantity.name for index, quantity in self.lines.quantities.items()}
+        said = [f"{name[index]} is taken as given: {self._given(index)}" for index in lines.given]
+        missing = [(name[index], name[lines.blocked[index]]) for index in lines.wrt if index in lines.blocked]
+        return said + [f"{leaf} has no formula for its gradient: it comes back through {at}" for leaf, at in missing]
+
+    def _given(self, index: int) -> str:
+        """Name an operation that has no formula, with its node and the reason."""
+        reason = self.lines.given[index].splitlines()[0].rstrip(".")
+        op = self.graph.nodes[index].op_name
+        return f"{op} (node {index}), which{reason.removeprefix(op)}"
 
     def _chosen(self, notation: str) -> None:
         if notation not in NOTATIONS:
@@ -245,6 +258,11 @@ class Derivation:
         for line in self.lines.backward:
             if line.node == index:
                 return line
+        if index in self.lines.blocked:
+            raise GraphError(
+                f"the gradient by {self.graph.nodes[index].name} has no formula here, because it comes back through "
+                f"{self._given(self.lines.blocked[index])}."
+            )
         raise ArgumentError(
             f"{self.graph.nodes[index].name} has no line of its own in this derivation.\n"
             f"  Write derive(..., wrt=[{self.graph.nodes[index].name}])."

@@ -54,7 +54,8 @@ class Program:
         graph = lines.graph
         self.forward, _ = lines.in_order()
         self.called: dict[Quantity, str] = {}
-        every = [q for index, q in lines.quantities.items() if graph.nodes[index].op is None and self._mentioned(q)]
+        known = [index for index in lines.quantities if graph.nodes[index].op is None or index in lines.given]
+        every = [lines.quantities[index] for index in known if self._mentioned(lines.quantities[index])]
         numbers = [q for q in every if graph.nodes[q.node].kind == "constant" and not q.axes]
         self.called.update((q, repr(float(graph.nodes[q.node].value))) for q in numbers)
         self.leaves = [q for q in every if q not in numbers]
@@ -87,7 +88,7 @@ class Program:
             f"{self.called[line.quantity]} = {self.expression(line.expr, line.out)}" for line in self.lines.backward
         ]
         result = self.called.get(self.lines.quantities[self.lines.output], "0.0")
-        gradients = ", ".join(self._gradient(index) for index in self.lines.wrt)
+        gradients = ", ".join(self._gradient(index) for index in self.lines.wrt if index not in self.lines.blocked)
         arguments = ", ".join(self.called[quantity] for quantity in self.inputs)
         parts = ["import numpy as np", "", *self._helpers(), "", f"def gradients({arguments}):"]
         parts += [f"    {line}" for line in (*self._lengths(), *body, *statements)]

@@ -58,7 +58,7 @@ def _term(term: Term, letters: LineLetters) -> Layout:
             parts.append(row(sign, SPACE, body))
         elif body is not None:
             parts.append(body)
-    letters.release(dummies)
+    letters.release(term.dummies)
     return _spaced(parts)
 
 
@@ -162,11 +162,22 @@ def base_of(head: Head, at: tuple[Index, ...], letters: LineLetters) -> Layout:
 
 
 def condition(head: Head, at: tuple[Index, ...], letters: LineLetters) -> Layout:
-    """Write what a bracket says, with the constant on the right: [x_ij > 0]."""
+    """Write what a bracket says: constants on the right, [x_ij > 0]; an index alone on the left, [j = l − 2]."""
     left, right, sign = opened(head, at, 0), opened(head, at, 1), SIGNS[head.data]
-    if head.data in ("<", "<=") and not any(factor for term in left for factor in term.factors):
+    if head.data in ("==", "!=") and (_is_constant(left) or (is_index(right) and _is_place(left))):
+        left, right = right, left
+    if head.data in ("<", "<=") and _is_constant(left):
         return row(sum_of(right, letters), ("op", ">" if sign == "<" else "≥"), sum_of(left, letters))
     return row(sum_of(left, letters), ("op", sign), sum_of(right, letters))
+
+
+def _is_constant(expr: Expr) -> bool:
+    return not any(term.factors for term in expr)
+
+
+def _is_place(expr: Expr) -> bool:
+    """Say whether a formula is made of indices and numbers, as `l − 2` is, and is no index alone."""
+    return not is_index(expr) and all(head.kind == "index" for term in expr for head, _, _ in term.factors)
 
 
 def _function(head: Head, at: tuple[Index, ...], letters: LineLetters) -> Layout:

@@ -25,7 +25,8 @@ def by_autograd(graph: Any, leaves: Sequence[int], formula: Found | None) -> Fou
     for leaf in leaves:
         node = graph.nodes[leaf]
         grad = np.zeros(node.shape) if node.grad is None else np.asarray(node.grad, dtype=np.float64)
-        bound = formula[leaf][1] if formula else np.full(node.shape, SIMPLE_BOUND * max(_most(grad), 1e-300))
+        simple = np.full(node.shape, SIMPLE_BOUND * max(_most(grad), 1e-300))
+        bound = formula[leaf][1] if formula and leaf in formula else simple
         single = np.finfo(np.float32).eps / np.finfo(np.float64).eps if node.dtype == np.float32 else 1.0
         found[leaf] = (grad, bound * single)
     return found
@@ -40,7 +41,7 @@ class Formula:
         self.values = Values({cls: lengths[cls] for cls in range(len(lengths))})
         for index, quantity in lines.quantities.items():
             node = lines.graph.nodes[index]
-            if node.op is None or index in lines.definitions.inlined:
+            if node.op is None or index in lines.definitions.inlined or index in lines.given:
                 self._put(quantity, node.value)
         for (index, name), quantity in lines.definitions.parameters.items():
             self._put(quantity, lines.axes.arrays[index][name])
@@ -67,7 +68,7 @@ class Formula:
 def by_formula(lines: Lines) -> tuple[Found, Formula]:
     """Evaluate the derived formulas."""
     formula = Formula(lines)
-    return {leaf: formula.gradient(leaf) for leaf in lines.wrt}, formula
+    return {leaf: formula.gradient(leaf) for leaf in lines.wrt if leaf not in lines.blocked}, formula
 
 
 def by_sympy(graph: Any, leaves: Sequence[int]) -> Found:
@@ -92,7 +93,8 @@ def by_complex_step(graph: Any, leaves: Sequence[int], formula: Found | None) ->
 
     found = _by_steps(graph, leaves, slope)
     for leaf, (value, _) in found.items():
-        bound = 4 * formula[leaf][1] if formula else np.full(value.shape, SIMPLE_BOUND * max(_most(value), 1e-300))
+        simple = np.full(value.shape, SIMPLE_BOUND * max(_most(value), 1e-300))
+        bound = 4 * formula[leaf][1] if formula and leaf in formula else simple
         found[leaf] = (value, bound)
     return found
 

@@ -89,10 +89,11 @@ class LineLetters:
         return row(*parts)
 
     def release(self, indices: Iterable[Index]) -> None:
-        """Let letters of summed indices be used again, outside of their sum."""
+        """Let letters of summed indices be used again, outside of their sum; another sum may run over the same."""
         for index in indices:
+            self.solved.pop(index, None)
             if index in self.given:
-                self.taken.discard(self.given[index])
+                self.taken.discard(self.given.pop(index))
 
 
 def quantity_name(quantity: Quantity) -> Layout:
