@@ -6,13 +6,27 @@
 # **Question.** Every formula for attention has a √d in it: softmax(Q Kᵀ / √d_k). Where does it come from?
 # Why the root, and not d_k itself? And the notes ask: could one not *add* query and key instead of
 # multiplying them?
+# %% [markdown] lang="zh" of="b57769"
+# # 12 分数：点积、加性，以及为什么要开根号
+#
+# **需要** 07, 11 · **分钟** 40
+#
+# **问题。** 凡是注意力（attention）的公式，里面都有一个√d：softmax(Q Kᵀ / √d_k)。它是从哪里来的？
+# 为什么要开根号，而不是直接除以d_k？笔记里还问：查询（query）和键（key）能不能不相乘，而是*相加*？
 # %% [markdown] lang="en"
 # ## How large is a dot product?
 #
 # Let query and key have d random entries, each of mean 0 and spread (standard deviation) 1, as they have
 # when training begins. q · k is a sum of d products. Some are positive, some negative.
+# %% [markdown] lang="zh" of="17f442"
+# ## 点积有多大？
+#
+# 设查询和键各有d个随机元素，每个元素的均值为0，标准差（standard deviation）为1，训练刚开始时就是这样。
+# q · k是d个乘积的和，有正有负。
 # %% [markdown] lang="en" role="predict"
 # **Predict.** From d = 4 to d = 64: does the spread of q · k grow 16 times, 4 times, or not at all?
+# %% [markdown] lang="zh" of="2e8136"
+# **预测。** 从d = 4到d = 64，q · k的标准差变成16倍、4倍，还是不变？
 # %%
 import numpy as np
 
@@ -33,9 +47,18 @@ for d in (4, 64, 512):
 # ## What happens without it
 #
 # Lesson 07: large scores make softmax sure, and a sure softmax lets no gradient through.
+# %% [markdown] lang="zh" of="1f4348"
+# 是4倍。每个乘积的方差是1；独立的量方差相加，得d；标准差是方差的平方根。√d就是这样来的：
+# **用分数自己的标准差作单位来量分数**。
+#
+# ## 不除会怎样
+#
+# 第07课讲过：分数大了，softmax就太有把握；而太有把握的softmax，不让梯度（gradient）通过。
 # %% [markdown] lang="en" role="predict"
 # **Predict.** One query, 16 keys, all random, so none deserves preference. What is the largest weight for
 # d = 512?
+# %% [markdown] lang="zh" of="3743f6"
+# **预测。** 一个查询，16个键，全是随机的，所以没有哪个键该受偏爱。d = 512时，最大的权重是多少？
 # %%
 def largest_and_slope(d, scale, tries=300):
     largest, slope = 0.0, 0.0
@@ -55,8 +78,14 @@ assert plain[4][1] > 2 * plain[64][1] > 4 * plain[512][1]  # the gradient fades
 # 0.9: by mere chance one word takes everything, and training cannot change its mind.
 #
 # ## √d, or d?
+# %% [markdown] lang="zh" of="12a226"
+# 0.9：全凭运气，一个词就独占了一切，而训练也没法让它改主意。
+#
+# ## 除以√d，还是除以d？
 # %% [markdown] lang="en" role="predict"
 # **Predict.** If √d calms the scores, does dividing by d do it even better?
+# %% [markdown] lang="zh" of="801651"
+# **预测。** √d能让分数安静下来，那么除以d是不是更好？
 # %%
 by_root = {d: largest_and_slope(d, lambda d: 1 / np.sqrt(d)) for d in (4, 64, 512)}
 by_d = {d: largest_and_slope(d, lambda d: 1 / d) for d in (4, 64, 512)}
@@ -74,6 +103,11 @@ assert by_root[512][1] > 5 * plain[512][1]  # and the gradient flows again
 #
 # Two cautions. It holds *at the start*; training may make scores as large as it likes. And √d_k is not
 # "the size of the key tensor": d_k is the number of entries of *one* query or key.
+# %% [markdown] lang="zh" of="84df03"
+# 太安静也一样糟：除以d的话，d越大，各个权重就越趋于相等。只有除以√d，结果才与宽度无关。
+#
+# 有两点要当心。第一，这个结论只在*训练开始时*成立；训练可以把分数变得要多大有多大。第二，
+# √d_k里的d_k不是“键这个张量（tensor）的大小”，而是*一个*查询或一个键的元素个数。
 # %%
 Q = ta.tensor(rng.normal(size=(5, 64)))
 K = ta.tensor(rng.normal(size=(7, 64)))
@@ -89,8 +123,14 @@ print("scores:", scores.shape, "spread", scores.data.std())
 #
 # Try the simplest: put q and k together by adding, and weigh the sum with a learned vector w: score = w
 # · (q + k).
+# %% [markdown] lang="zh" of="ad96a6"
+# ## “不能相加吗？”
+#
+# 先试最简单的办法：把q和k加起来，再用一个学来的向量w作加权：score = w · (q + k)。
 # %% [markdown] lang="en" role="predict"
 # **Predict.** Two quite different queries, the same keys. How do their weights differ?
+# %% [markdown] lang="zh" of="f8c6ff"
+# **预测。** 两个很不一样的查询，面对同样的键，它们的权重有什么差别？
 # %%
 w = rng.normal(size=64)
 
@@ -107,6 +147,12 @@ assert np.allclose(one, other, rtol=0, atol=1e-12)
 #
 # **Additive attention** does it with tanh: score = w · tanh(W_q q + W_k k). It was there before the dot
 # product (Bahdanau 2014). "Additive" names this form; it has nothing to do with adding a bias.
+# %% [markdown] lang="zh" of="4e869a"
+# 毫无差别！w · q对每个键都是同一个数，而所有分数共有的东西，softmax是看不见的（第07课）。查询被忽略了。
+# 查询和键必须在求和*之前*就相遇，而且相遇的地方不能是线性的。
+#
+# **加性注意力**（additive attention）用tanh做到这一点：score = w · tanh(W_q q + W_k k)。
+# 它比点积出现得更早（Bahdanau 2014）。“加性”是这种形式的名字，与加偏置（bias）无关。
 # %%
 d_q, d_k, hidden = 6, 4, 5  # query and key may have different widths
 W_q, W_k = rng.normal(size=(d_q, hidden)), rng.normal(size=(d_k, hidden))
@@ -124,6 +170,8 @@ print(weights)
 assert np.abs(weights[0] - weights[1]).max() > 0.05  # now the query counts
 # %% [markdown] lang="en"
 # Both kinds of score can be trained; check their gradients as in lesson 01:
+# %% [markdown] lang="zh" of="0e0853"
+# 两种分数都可以训练。像第01课那样检验它们的梯度：
 # %%
 def relative_error(f, x):
     exact, numeric = ta.grad(lambda x: ta.sum(ta.sin(f(x))))(x).data, np.zeros(x.shape)
@@ -151,6 +199,18 @@ assert max(for_dot, for_additive) < 1e-8
 # For small widths both were found to do about equally well, and unscaled dot to fall behind for large
 # ones (Vaswani 2017); that is what √d mends. Dot has won because matrix products are what machines do
 # best.
+# %% [markdown] lang="zh" of="9ee2dd"
+# ## 那么该选哪一种？
+#
+# | | 点积 | 加性 |
+# |---|---|---|
+# | 要学的参数 | 没有 | hidden · (d_q + d_k + 1) |
+# | 两边的宽度 | 必须相等 | 任意 |
+# | n个查询、m个键的工作量 | 一次矩阵乘法 | n · m · hidden个tanh，都要留在内存里 |
+# | 大小 | 随√d增长，所以要缩放 | 不会超过Σ abs(w) |
+#
+# 实验发现，宽度小的时候两者差不多；宽度大的时候，不缩放的点积会落后（Vaswani 2017），
+# √d正是用来补救这一点的。点积最终胜出，是因为矩阵乘法正是机器最拿手的事。
 # %%
 n, m = 1000, 1000
 print("numbers kept: dot", n * m, "  additive", n * m * hidden)
@@ -161,6 +221,10 @@ assert hidden * (d_q + d_k + 1) == W_q.size + W_k.size + w.size == 55
 # ## Exercises
 #
 # **1** (5 minutes). Scaled scores for all queries.
+# %% [markdown] lang="zh" of="71cac4"
+# ## 练习
+#
+# **1**（5分钟）。为所有查询计算缩放后的分数。
 # %% exercise="12.scaled_scores"
 from tinyattn.learn import grade, hint, reveal
 
@@ -172,6 +236,8 @@ def scaled_scores(Q, K):
 grade("12.scaled_scores", scaled_scores)
 # %% [markdown] lang="en"
 # **2** (15 minutes). Additive scores.
+# %% [markdown] lang="zh" of="fd569f"
+# **2**（15分钟）。加性分数。
 # %% exercise="12.additive"
 def additive(Q, K, W_q, W_k, w):
     """Q (n, d_q), K (m, d_k), W_q (d_q, h), W_k (d_k, h), w (h,): the scores (n, m)."""
@@ -185,3 +251,9 @@ grade("12.additive", additive)
 # - Without it one key wins by chance and the gradient fades; divided by d_k, all keys look alike.
 # - Adding needs a bend: w · (q + k) ignores the query; w · tanh(W_q q + W_k k) does not, at a price in
 #   work and memory.
+# %% [markdown] lang="zh" of="cbf9ef"
+# ## 小结
+#
+# - 训练开始时，q · k的标准差是√d_k：除以它，不管宽度是多少，softmax的表现都一样。
+# - 不除，就会有一个键凭运气独占，梯度消退；除以d_k，则所有的键看起来都一样。
+# - 相加需要一点弯曲：w · (q + k)忽略了查询，w · tanh(W_q q + W_k k)不会，代价是计算和内存。
