@@ -243,6 +243,8 @@ def test_ask_me_first_hides_the_answer_until_it_is_given(browser, lesson):
     assert "Which shape" in one(browser, "#say").text and "result" not in [key for key, _ in shown(browser)]
     options[asked[number]["ask"]["a"]].click()
     assert one(browser, "#verdict").text == "Right." and "result" in [key for key, _ in shown(browser)]
+    one(browser, "#next").click()
+    assert one(browser, "#verdict").get_attribute("textContent") == ""
     pull = next(i for i, s in enumerate(steps) if s.kind == "pull")
     while at(browser) < pull + 1:
         one(browser, "#next").click()

@@ -30,6 +30,7 @@
   }
   function go(at, moved = true) {
     state.at = Math.max(0, Math.min(state.order.length - 1, at));
+    $("verdict").textContent = "";
     if (moved) try { history.replaceState(null, "", "#step=" + (chosen() + 1)); } catch (refused) { /* inside a notebook's frame */ }
     show();
   }
@@ -74,7 +75,7 @@
     if (!asked) return;
     make("div", question_of(step.ask), place);
     const options = step.ask.o || ["positive", "negative", "zero"].map(word), answer = options[step.ask.a], number = chosen();
-    const reveal = text => { state.revealed.add(number); show(); $("verdict").textContent = text; };
+    const reveal = text => { state.revealed.add(number); show(); $("verdict").textContent = text; $("verdict").focus(); };
     options.forEach((option, i) => {
       make("button", option, place).onclick = () => reveal(i === step.ask.a ? word("right") : `${word("wrong")} ${answer}`);
     });
