@@ -126,7 +126,7 @@ print("scores:", scores.shape, "spread", scores.data.std())
 # %% [markdown] lang="zh" of="ad96a6"
 # ## “不能相加吗？”
 #
-# 先试最简单的办法：把q和k加起来，再用一个学来的向量w作加权：score = w · (q + k)。
+# 先试最简单的办法：把q和k加起来，再用一个学来的向量w求加权和：score = w · (q + k)。
 # %% [markdown] lang="en" role="predict"
 # **Predict.** Two quite different queries, the same keys. How do their weights differ?
 # %% [markdown] lang="zh" of="f8c6ff"
@@ -149,7 +149,7 @@ assert np.allclose(one, other, rtol=0, atol=1e-12)
 # product (Bahdanau 2014). "Additive" names this form; it has nothing to do with adding a bias.
 # %% [markdown] lang="zh" of="4e869a"
 # 毫无差别！w · q对每个键都是同一个数，而所有分数共有的东西，softmax是看不见的（第07课）。查询被忽略了。
-# 查询和键必须在求和*之前*就相遇，而且相遇的地方不能是线性的。
+# 查询和键必须在求和*之前*就相遇，而且要在一个非线性的函数里相遇。
 #
 # **加性注意力**（additive attention）用tanh做到这一点：score = w · tanh(W_q q + W_k k)。
 # 它比点积出现得更早（Bahdanau 2014）。“加性”是这种形式的名字，与加偏置（bias）无关。
