@@ -24,6 +24,7 @@ LAYERS = {
     "additive": nn.SelfAttention(4, score="additive", rng=1),
     "relu": nn.SelfAttention(4, normalise="relu", rng=1),
     "heads": nn.MultiHeadAttention(4, 2, bias=True, rng=1),
+    "fused": nn.MultiHeadAttention(4, 2, bias=True, fused=True, rng=1),
     "rotary": nn.MultiHeadAttention(4, 2, position=nn.RotaryPosition(2), rng=1),
     "distance": nn.MultiHeadAttention(4, 2, position=nn.DistanceBias(2, 3), rng=1),
     "Fastformer": nn.Fastformer(4, rng=1),

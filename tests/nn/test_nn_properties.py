@@ -93,6 +93,30 @@ def test_a_mask_for_each_head_and_one_for_all(rng) -> None:
     close(layer(x, keep=keep).data[1], layer(x[1], keep=keep[1]), rtol=1e-13, atol=1e-14)
 
 
+@pytest.mark.parametrize(
+    "options", [{}, {"causal": True}, {"keep": np.tri(5, dtype=bool)[:, ::-1]}], ids=["all", "causal", "keep"]
+)
+def test_one_op_and_its_steps_agree_in_value_and_gradient(options: dict, rng) -> None:
+    one, other = (nn.MultiHeadAttention(4, 2, fused=fused, rng=3) for fused in (True, False))
+    x, c = rng.normal(size=(2, 5, 4)), rng.normal(size=(2, 5, 4))
+    close(one(x, **options), other(x, **options), rtol=1e-13, atol=1e-14)
+    for layer in (one, other):
+        ta.sum(layer(x, **options) * c).backward()
+    for a, b in zip(one.parameters(), other.parameters(), strict=True):
+        close(a.grad, b.grad, rtol=1e-12, atol=1e-13)
+    assert one.steps(x).weights.shape == (2, 2, 5, 5)
+
+
+def test_float32_stays_float32_through_a_model(rng) -> None:
+    for position in ("learned", "sinusoidal", "rotary", "distance"):
+        model = nn.GPT(7, 8, 2, 1, 5, position=position, fused=position != "learned", dropout=0.1, rng=0)
+        loss = model.astype(np.float32).loss([[1, 2, 3, 4]])
+        loss.backward()
+        assert {loss.dtype, *(p.grad.dtype for p in model.parameters())} == {np.dtype(np.float32)}
+    with pytest.raises(ta.TinyattnError, match="float32 or float64"):
+        model.astype(int)
+
+
 def test_dropout_of_weights_acts_while_learning_only(rng) -> None:
     x, plain = rng.normal(size=(5, 4)), nn.MultiHeadAttention(4, 2, rng=3)
     layer = nn.MultiHeadAttention(4, 2, dropout=0.5, rng=3)

@@ -47,7 +47,7 @@ class GPT(Module):
     rng : numpy Generator, int or None
         Where the start of the weights, and dropout, come from.
     **options
-        More for each `TransformerBlock`.
+        More for each `TransformerBlock`; ``fused=False`` for a graph with scores and weights.
 
     Examples
     --------
@@ -81,9 +81,8 @@ class GPT(Module):
         self.embedding = Embedding(words, d, scale=0.1, rng=source)
         self.position, inside = _position(position, length, d, heads, source)
         self.dropout = Dropout(dropout, rng=source) if dropout else None
-        self.decoder = TransformerEncoder(
-            layers, d, heads, hidden, activation=activation, dropout=dropout, position=inside, rng=source, **options
-        )
+        options = {"activation": activation, "dropout": dropout, "position": inside, "fused": True, **options}
+        self.decoder = TransformerEncoder(layers, d, heads, hidden, rng=source, **options)
         self.head = None if tied else Linear(d, words, bias=False, rng=source)
 
     def forward(self, ids: ArrayLike, *, caches: list[KeyValueCache] | None = None) -> Tensor:

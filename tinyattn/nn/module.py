@@ -151,6 +151,27 @@ class Module:
             module.training = mode
         return self
 
+    def astype(self: Self, dtype: Any) -> Self:
+        """Give every leaf its numbers in another floating-point type, in place; float32 takes half the time.
+
+        Do this before an optimiser is made: it keeps arrays of the type that it found.
+
+        Examples
+        --------
+        >>> import numpy as np, tinyattn as ta
+        >>> ta.nn.Linear(2, 1, rng=0).astype(np.float32)([[1.0, 2.0]]).dtype
+        dtype('float64')
+        >>> ta.nn.Linear(2, 1, rng=0).astype(np.float32)(np.float32([[1.0, 2.0]])).dtype
+        dtype('float32')
+        """
+        target = np.dtype(dtype)
+        if target not in (np.float32, np.float64):
+            raise ArgumentTypeError(f"astype: {target} must be float32 or float64.")
+        for leaf in self._named_leaves().values():
+            leaf.exchange(leaf.numpy().astype(target))
+            leaf.zero_grad()
+        return self
+
     def eval(self: Self) -> Self:
         """Say that learning is over, here and in every part."""
         return self.train(False)

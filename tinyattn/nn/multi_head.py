@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from tinyattn.composed import named_by_caller
 from tinyattn.errors import ShapeError, message
 from tinyattn.nn import init
 from tinyattn.nn.apart import project
-from tinyattn.nn.attention import AttentionSteps, attention, checked_parts
+from tinyattn.nn.attention import AttentionSteps, attention, checked_parts, fused_attention
 from tinyattn.nn.layers import Dropout
 from tinyattn.nn.module import Module, check_size, check_width
 from tinyattn.nn.normalise import Normalise, normalise_named
@@ -126,6 +126,9 @@ class MultiHeadAttention(Module):
         As in `attention`.
     position : RotaryPosition or DistanceBias, optional
         A position that acts inside the heads.
+    fused : bool
+        Whether a call takes the usual attention as one op, where it is the usual one: faster, but scores and weights
+        do not stand in the graph.  `steps` has them in any case.
     rng : numpy Generator, int or None
         Where the start of the weights, and dropout, come from.
 
@@ -157,6 +160,7 @@ class MultiHeadAttention(Module):
         score: str | Score | None = None,
         normalise: str | Normalise = "softmax",
         position: RotaryPosition | DistanceBias | None = None,
+        fused: bool = False,
         rng: init.Rng = None,
     ) -> None:
         d, self.heads = check_size(d, "MultiHeadAttention", "d"), check_size(heads, "MultiHeadAttention", "heads")
@@ -175,7 +179,7 @@ class MultiHeadAttention(Module):
             for which, size in sizes.items()
         )
         self.score, self.normalise = checked_parts(score, normalise, d_k, source)
-        self.position = position
+        self.position, self.fused = position, fused
         self.dropout = Dropout(dropout, rng=source) if dropout else None
 
     def forward(
@@ -190,7 +194,12 @@ class MultiHeadAttention(Module):
         cache: KeyValueCache | None = None,
     ) -> Tensor:
         """Give the output alone; see `steps`."""
-        return self._attend(x, keys, values, keep, bias, causal, cache).output
+        q, k, v, seen, added = self._heads(x, keys, values, keep, bias, cache)
+        if self.fused and added is None and self._is_usual():
+            found = fused_attention(q, k, v, keep=seen, causal=causal)  # (..., h, n, d_v)
+        else:
+            found = self._attend(q, k, v, seen, added, causal).output  # (..., h, n, d_v)
+        return self._joined(found)
 
     def steps(
         self,
@@ -227,18 +236,20 @@ class MultiHeadAttention(Module):
         AttentionSteps
         """
         with ta.scope(self.scope_name):
-            return self._attend(x, keys, values, keep, bias, causal, cache)
+            q, k, v, seen, added = self._heads(x, keys, values, keep, bias, cache)
+            found = self._attend(q, k, v, seen, added, causal)
+            return found._replace(output=self._joined(found.output))
 
-    def _attend(
+    def _heads(
         self,
         x: TensorLike,
         keys: TensorLike | None,
         values: TensorLike | None,
         keep: ArrayLike | None,
         bias: TensorLike | None,
-        causal: bool,
         cache: KeyValueCache | None,
-    ) -> AttentionSteps:
+    ) -> tuple[Tensor, Tensor, Tensor, Any, Any]:
+        """Queries, keys and values of every head; the mask and the bias with an axis for them."""
         x, keys, values = self._rows(x, keys, values)
         q = split_heads(project(x, self.W_q, self.b_q), self.heads)  # (..., h, n, d_k)  what does each word ask?
         k = split_heads(project(keys, self.W_k, self.b_k), self.heads)  # (..., h, m, d_k)  what does it answer to?
@@ -250,14 +261,22 @@ class MultiHeadAttention(Module):
             k, v = cache.extend(k, v)  # (..., h, m, d)  also the words before
         seen, added = _for_heads(keep, x.ndim), _for_heads(bias, x.ndim)
         if isinstance(self.position, DistanceBias):
-            distance = self.position(q.shape[-2], k.shape[-2])  # (h, n, m)
+            distance = ta.astype(self.position(q.shape[-2], k.shape[-2]), q.dtype)  # (h, n, m)
             added = distance if added is None else distance + added
-        steps = attention(
-            q, k, v, score=self.score, normalise=self._weights, keep=seen, bias=added, causal=causal, return_steps=True
-        )
-        joined = merge_heads(steps.output)  # (..., n, h·d_v)  what the heads found, side by side
+        return q, k, v, seen, added
+
+    def _attend(self, q: Tensor, k: Tensor, v: Tensor, seen: Any, added: Any, causal: bool) -> AttentionSteps:
+        parts: dict[str, Any] = {"score": self.score, "normalise": self._weights}
+        return attention(q, k, v, **parts, keep=seen, bias=added, causal=causal, return_steps=True)
+
+    def _joined(self, found: Tensor) -> Tensor:
+        joined = merge_heads(found)  # (..., n, h·d_v)  what the heads found, side by side
         output = project(joined, self.W_o, self.b_o)  # (..., n, d)
-        return steps._replace(output=output)
+        return output
+
+    def _is_usual(self) -> bool:
+        dropped = self.dropout is not None and self.training
+        return self.score == "scaled_dot" and self.normalise == "softmax" and not dropped
 
     @named_by_caller
     def _weights(self, scores: Tensor, keep: Mask | None) -> Tensor:
@@ -298,10 +317,8 @@ def _width_of_head(d: int, heads: int) -> int:
     return d // heads
 
 
-def _for_heads(mask: TensorLike | None, ndim: int) -> Tensor | None:
+def _for_heads(mask: Any, ndim: int) -> Any:
     """A mask or bias for all heads gets their axis; one that has it, or needs none, stays."""
-    if mask is None:
-        return None
-    if np.ndim(mask) <= 2 or np.ndim(mask) > ndim:
-        return mask  # type: ignore[return-value]
-    return mask[..., None, :, :] if isinstance(mask, Tensor) else np.asarray(mask)[..., None, :, :]  # type: ignore[return-value]
+    if mask is None or np.ndim(mask) <= 2 or np.ndim(mask) > ndim:
+        return mask
+    return mask[..., None, :, :] if isinstance(mask, Tensor) else np.asarray(mask)[..., None, :, :]
