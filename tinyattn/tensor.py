@@ -516,11 +516,11 @@ def apply(op: ops.Op, inputs: tuple[Tensor, ...], params: tuple[Any, ...] = ()) 
             value, saved = value
     except Exception as error:
         raise explain.failed_call(op, inputs, params, error) from None
-    return _recorded(op, inputs, params, value, saved, requires)
+    return _recorded(op, inputs, params, value, saved, requires, 2)  # the caller may be the learner's own line
 
 
 def _recorded(
-    op: ops.Op, inputs: tuple[Tensor, ...], params: tuple[Any, ...], value: Any, saved: Any, requires: bool
+    op: ops.Op, inputs: tuple[Tensor, ...], params: tuple[Any, ...], value: Any, saved: Any, requires: bool, up: int = 3
 ) -> Tensor:
     """A result with the note of how it came about: this is the one place where the graph grows."""
     node = _new(Tensor)
@@ -533,7 +533,7 @@ def _recorded(
     if switches.set:
         return _recorded_specially(node, _frame(2))
     # Note where in the learner's code this is: code object and offset, which cost next to nothing to keep.
-    frame: Any = _frame(3)
+    frame: Any = _frame(up)
     try:
         while (place := place_of[frame.f_code.co_filename]) is ENGINE:
             frame = frame.f_back
