@@ -124,7 +124,12 @@ _LATER = {
     "symbolic": "tinyattn.symbolic",
     "learn": "tinyattn.learn",
 }
-_LATER_NAMES = {"derive": "tinyattn.symbolic", "compare": "tinyattn.symbolic"}
+_LATER_NAMES = {
+    "derive": "tinyattn.symbolic",
+    "compare": "tinyattn.symbolic",
+    "check_gradients": "tinyattn.check",
+    "check_rule": "tinyattn.check",
+}
 
 
 def __getattr__(name: str) -> Any:

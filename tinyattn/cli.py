@@ -73,6 +73,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(metavar="COMMAND")
     commands.add_parser("demo", help="the whole path once, on one sentence", add_help=False)
     commands.add_parser("learn", help="lessons to step through", add_help=False)
+    commands.add_parser("check", help="is a gradient right, and if not, which rule is wrong?", add_help=False)
     commands.add_parser("draw", help="the computation graph of a tensor in your file", add_help=False)
     commands.add_parser("step", help="its replay as a page, a vector-Jacobian product at a time", add_help=False)
     commands.add_parser("attention", help="attention weights as a heat map or a page", add_help=False)
@@ -136,6 +137,12 @@ def _learn(words: Sequence[str]) -> int:
     return learn(words)
 
 
+def _check(words: Sequence[str]) -> int:
+    from tinyattn.check.command import main as check
+
+    return check(words)
+
+
 def _picture(name: str) -> Command:
     """A command of the pictures, fetched when it is wanted and only from our own ``viz``."""
 
@@ -154,5 +161,6 @@ def _picture(name: str) -> Command:
 _COMMANDS: dict[str, Command] = {
     "demo": _demo,
     "learn": _learn,
+    "check": _check,
     **{name: _picture(name) for name in ("draw", "step", "attention")},
 }

@@ -15,6 +15,7 @@ _WHERE = {
     "check_rule": "rules",
     "Exact": "exact",
     "exact_check": "exact",
+    "numeric_gradient": "numeric",
 }
 
 __all__ = sorted(_WHERE)

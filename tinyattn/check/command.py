@@ -1,0 +1,178 @@
+"""``tinyattn check FILE.py:NAME``: the gradient of something in a file, checked from the command line.
+
+Exit code 0: right; 1: wrong; 2: it could not be checked.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import runpy
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tinyattn.check.gradients import MODES, check_gradients
+from tinyattn.check.page import page
+from tinyattn.check.report import Report
+from tinyattn.check.rules import check_rule
+from tinyattn.errors import ArgumentError, message
+from tinyattn.files import write_whole
+from tinyattn.ops import Op
+from tinyattn.tensor import Tensor
+from tinyattn.terminal import say
+
+_DESCRIPTION = """Check the gradient of something in a Python file.  NAME may be an operation (an Op: its own samples
+are used), a layer or a function of tensors (say where with --inputs or --shape), or a function without arguments that
+returns a loss computed from tensors of the file, or a pair (function, inputs...).  With --backward, NAME is a function
+of plain NumPy arrays and the other one its gradient written by hand."""
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run ``tinyattn check``.
+
+    Parameters
+    ----------
+    argv : sequence of str
+        The words after ``check``.
+
+    Returns
+    -------
+    int
+        0: right, 1: wrong, 2: could not be checked.
+    """
+    options = _parser().parse_args(list(argv))
+    path, name = _target(options.target)
+    space = _loaded(path)
+    report = _checked(_found(space, name, path), name, space, options)
+    if options.json:
+        say(json.dumps(report.as_dict(), indent=2, ensure_ascii=options.ascii), options.ascii)
+    else:
+        say(report.text(full=bool(report) or options.all) if report or options.all else str(report), options.ascii)
+    if options.html is not None:
+        write_whole(options.html, page(report))
+        if not options.json:
+            say(f"{options.html}: written", options.ascii)
+    return {"right": 0, "wrong": 1}.get(report.verdict, 2)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="tinyattn check", description=_DESCRIPTION)
+    add = parser.add_argument
+    add("target", metavar="FILE.py:NAME", help="what to check")
+    add("--inputs", metavar="NAME", help="the point: an array, a tuple of arrays, or a function of a random generator, from the same file")
+    add("--shape", action="append", metavar="3,4", help="take random numbers of this shape as input; once for each input")
+    add("--backward", metavar="NAME", help="the gradient written by hand, from the same file")
+    add("--order", type=int, default=None, metavar="N", help="how often to differentiate (default: 2; 1 with --backward)")
+    add("--mode", choices=MODES, action="append", help="only this mode (default: both)")
+    add("--rtol", type=float, metavar="X", help="a relative tolerance of your own")
+    add("--atol", type=float, metavar="X", help="an absolute tolerance of your own")
+    add("--seed", type=int, default=0, metavar="N", help="start of all random numbers (default: %(default)s)")
+    add("--all", action="store_true", help="show every comparison, also of a wrong gradient")
+    add("--json", action="store_true", help="print the report as JSON")
+    add("--html", metavar="FILE", help="write the report as a page, with the graph and the faulty node marked")
+    add("--ascii", action="store_true", help="print ASCII signs only, as far as the words allow it")
+    return parser
+
+
+def _target(text: str) -> tuple[str, str]:
+    path, colon, name = text.rpartition(":")
+    if not colon or not path or not name.isidentifier():
+        raise ArgumentError(message(f"{text!r} is not FILE.py:NAME.", "", "Write, for example, tinyattn check layers.py:my_layer."))
+    return path, name
+
+
+def _loaded(path: str) -> dict[str, Any]:
+    """Run the file as a module, so that what it does only as a script is not done."""
+    if not os.path.isfile(path):
+        raise ArgumentError(f"{path}: there is no such file.")
+    folder = os.path.dirname(os.path.abspath(path))
+    sys.path.insert(0, folder)
+    try:
+        return runpy.run_path(os.path.abspath(path), run_name="checked")
+    except Exception as error:
+        raise ArgumentError(f"{path} cannot be run: {type(error).__name__}: {error}") from error
+    finally:
+        sys.path.remove(folder)
+
+
+def _found(space: dict[str, Any], name: str, path: str) -> Any:
+    if name not in space:
+        known = ", ".join(sorted(key for key, value in space.items() if not key.startswith("_") and (callable(value) or isinstance(value, Op))))
+        raise ArgumentError(message(f"{path} has no {name!r} at its top level.", "", f"There are {known}." if known else ""))
+    return space[name]
+
+
+def _checked(thing: Any, name: str, space: dict[str, Any], options: argparse.Namespace) -> Report:
+    given: dict[str, Any] = {"rtol": options.rtol, "atol": options.atol, "seed": options.seed, "name": name}
+    inputs = _inputs(space, options)
+    if options.backward is not None:
+        backward = _found(space, options.backward, "the file")
+        return check_rule(thing, backward, inputs or None, order=options.order or 1, **given)
+    given |= {"order": options.order or 2, "modes": tuple(options.mode or MODES)}
+    if isinstance(thing, Op):
+        return check_gradients(thing, *(inputs or ()), **given)
+    if isinstance(thing, tuple) and thing and callable(thing[0]):
+        return check_gradients(thing[0], *thing[1:], **given)
+    if not callable(thing):
+        raise ArgumentError(f"{name} is a {type(thing).__name__}; an operation, a layer or a function is needed.")
+    if inputs is not None:
+        return check_gradients(thing, *inputs, **given)
+    return _without_inputs(thing, name, space, given)
+
+
+def _without_inputs(thing: Callable[..., Any], name: str, space: dict[str, Any], given: dict[str, Any]) -> Report:
+    code = getattr(thing, "__code__", None)
+    needed = code.co_argcount - len(getattr(thing, "__defaults__", None) or ()) if code is not None else 1
+    if needed > 0:
+        raise ArgumentError(
+            message(
+                f"{name} takes arguments, and nothing says at which point to check.",
+                "",
+                "Write --shape 3,4 for random numbers, or --inputs NAME for arrays of the file.",
+            )
+        )
+    result = thing()
+    if isinstance(result, Report):
+        return result
+    if isinstance(result, tuple) and result and callable(result[0]):
+        return check_gradients(result[0], *result[1:], **given)
+    return check_gradients(_Loss(thing, space, name), **given)
+
+
+class _Loss:
+    """A function without arguments of the tensors of a file: these are its parameters."""
+
+    def __init__(self, function: Callable[[], Any], space: dict[str, Any], name: str) -> None:
+        self.function, self.__name__ = function, name
+        self.found = [(key, x) for key, x in space.items() if isinstance(x, Tensor) and x.is_leaf and x.requires_grad]
+        if not self.found:
+            raise ArgumentError(message(f"{name} takes no arguments, and the file has no tensor with requires_grad=True.", "There is nothing to differentiate by.", "Write --shape 3,4, or make a tensor with requires_grad=True."))
+
+    def named_parameters(self) -> list[tuple[str, Tensor]]:
+        """What is differentiated by."""
+        return self.found
+
+    def __call__(self) -> Any:
+        return self.function()
+
+
+def _inputs(space: dict[str, Any], options: argparse.Namespace) -> tuple[Any, ...] | None:
+    rng = np.random.default_rng(options.seed)
+    if options.inputs is not None:
+        value = _found(space, options.inputs, "the file")
+        value = value(rng) if callable(value) else value
+        return value if isinstance(value, tuple) else (value,)
+    if options.shape:
+        return tuple(rng.normal(size=_shape(text)) for text in options.shape)
+    return None
+
+
+def _shape(text: str) -> tuple[int, ...]:
+    try:
+        return tuple(int(part) for part in text.replace("x", ",").split(",") if part.strip())
+    except ValueError:
+        raise ArgumentError(message(f"--shape {text}: sizes are whole numbers.", "", "Write --shape 3,4.")) from None
