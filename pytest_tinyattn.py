@@ -15,7 +15,8 @@ import pytest
 def pytest_configure(config: pytest.Config) -> None:
     """Make the marker known."""
     config.addinivalue_line(
-        "markers", "gradients(order=2, modes=..., rtol=None, atol=None, seed=0): how the fixture `gradients` checks in this test"
+        "markers",
+        "gradients(order=2, modes=..., rtol=None, atol=None, seed=0): how the fixture `gradients` checks in this test",
     )
 
 
@@ -33,7 +34,9 @@ def gradients(request: pytest.FixtureRequest) -> Callable[..., Any]:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Put the whole report of a failed check into a section of its own."""
     report = yield
     error = call.excinfo.value if call.excinfo is not None else None

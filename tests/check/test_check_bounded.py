@@ -59,7 +59,10 @@ def errors_and_bounds(f, inputs, rng):
     names = {f"input {i}": leaf for i, leaf in enumerate(leaves)}
     graph = ta.Graph.of(y, names=names, variables={})
     engine = ta.grad(y, leaves, seed=g)
-    bounded, true = bounded_run(graph, wide=False), Replay(graph, ManyDigits.lift, lambda node: ManyDigits.lift(node.value))
+    bounded, true = (
+        bounded_run(graph, wide=False),
+        Replay(graph, ManyDigits.lift, lambda node: ManyDigits.lift(node.value)),
+    )
     true.forward()
     bounds = bounded.backward({graph.outputs[0]: Bounded.exact(g)})
     truths = true.backward({graph.outputs[0]: ManyDigits.lift(g)})

@@ -49,7 +49,9 @@ def mutant(op: Op, slot: int, change) -> Op:
     """A copy of an op whose rule for one input is wrong."""
 
     def made_wrong(c, g):
-        return c if c is None else np.asarray(change(np.asarray(c), g), dtype=np.asarray(c).dtype).reshape(np.shape(c))[()]
+        return (
+            c if c is None else np.asarray(change(np.asarray(c), g), dtype=np.asarray(c).dtype).reshape(np.shape(c))[()]
+        )
 
     if isinstance(op.vjps, tuple):
         rules = list(op.vjps)

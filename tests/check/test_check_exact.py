@@ -99,7 +99,9 @@ def test_gradients_of_gradients_are_decided_too(rng):
 
 
 def test_an_op_that_does_not_run_on_exact_numbers_is_cut_out_and_the_rest_decided(rng):
-    odd = altered(REGISTRY["exp"], forward=lambda x: np.asarray(x, float) * 2, vjps=(lambda g, y, x: np.asarray(g) * 2,))
+    odd = altered(
+        REGISTRY["exp"], forward=lambda x: np.asarray(x, float) * 2, vjps=(lambda g, y, x: np.asarray(g) * 2,)
+    )
     wrong = altered(REGISTRY["tanh"], vjps=(lambda g, y, x: g * (1 - y),))
     x = ta.tensor(rng.normal(size=3), requires_grad=True)
 
@@ -114,7 +116,10 @@ def test_an_op_that_does_not_run_on_exact_numbers_is_cut_out_and_the_rest_decide
 def test_masks_and_minus_infinity_are_decided(rng):
     keep = np.array([[True, False, True], [False, False, False]])
     x = ta.tensor(rng.normal(size=(2, 3)), requires_grad=True)
-    for y in (ta.softmax(x, keep=keep), ta.softmax(ta.masked_fill(x, ~np.array([[True, False, True], [True, True, False]]), -np.inf))):
+    for y in (
+        ta.softmax(x, keep=keep),
+        ta.softmax(ta.masked_fill(x, ~np.array([[True, False, True], [True, True, False]]), -np.inf)),
+    ):
         assert exact_check(ta.Graph.of(y, variables={}))
 
 

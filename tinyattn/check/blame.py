@@ -90,7 +90,11 @@ class Local:
 
     def _bounded(self, inputs: list[Any]) -> tuple[Any, Any]:
         values = [Bounded.exact(x) for x in inputs]
-        result = Bounded.apply_op(self.op, (*values, *self.params)) if not self.op.saves else self.op.forward(*values, *self.params)
+        result = (
+            Bounded.apply_op(self.op, (*values, *self.params))
+            if not self.op.saves
+            else self.op.forward(*values, *self.params)
+        )
         y, saved = result if self.op.saves else (result, None)
         return Bounded.lift(y), saved
 
@@ -142,7 +146,12 @@ def fault_of(graph: Any, index: int, rng: np.random.Generator) -> Fault | None:
         with np.errstate(all="ignore"):
             made = local.rule(local.g)
     except Exception as error:
-        return Fault(node, 0, local.g, f"its rule raised {type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}")
+        return Fault(
+            node,
+            0,
+            local.g,
+            f"its rule raised {type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}",
+        )
     for slot, want in enumerate(local.wanted):
         if want:
             found = _look(local, slot, made[slot])
@@ -170,7 +179,9 @@ def _look(local: Local, slot: int, c: Any) -> Fault | None:
     size = float(np.add.reduce(np.abs(_safe(got) * _safe(local.wide[slot])), axis=None))
     slope = local.along(slot, direction, size)
     error = local.error_of(slot, np.asarray(c))
-    if not slope.kink and _fits(np.add.reduce(got * direction, axis=None), slope, np.add.reduce(error * np.abs(direction), axis=None)):
+    if not slope.kink and _fits(
+        np.add.reduce(got * direction, axis=None), slope, np.add.reduce(error * np.abs(direction), axis=None)
+    ):
         return None
     return _worst(local, slot, got, error, fault)
 
@@ -193,11 +204,15 @@ def _worst(local: Local, slot: int, got: np.ndarray, error: np.ndarray, fault: F
         slope = local.along(slot, unit)
         if not np.isfinite(slope.error):
             continue
-        slope.error += 2.3e-16 * abs(local.wide[slot][place]) / scale[place] * abs(slope.value) / slope.step  # x + h is rounded too
+        slope.error += (
+            2.3e-16 * abs(local.wide[slot][place]) / scale[place] * abs(slope.value) / slope.step
+        )  # x + h is rounded too
         value = slope.value / scale[place]
         want[place] = value
         gap = abs(got[place] - value)
-        between = slope.kink and min(slope.left, slope.right) <= got[place] * scale[place] <= max(slope.left, slope.right)
+        between = slope.kink and min(slope.left, slope.right) <= got[place] * scale[place] <= max(
+            slope.left, slope.right
+        )
         if slope.kink == "infinite" or between:
             continue
         if not gap <= slope.error / scale[place] + error[place] + 1e-300:

@@ -114,7 +114,12 @@ class Bounded(Duck):
             return self
         v = np.asarray(self.v.astype(dtype))
         coarser = dtype.itemsize < self.v.dtype.itemsize
-        return type(self)(v, self.e + np.abs(self.v) * (float(np.finfo(dtype).eps) / 2) + float(np.finfo(dtype).tiny) if coarser else self.e)
+        return type(self)(
+            v,
+            self.e + np.abs(self.v) * (float(np.finfo(dtype).eps) / 2) + float(np.finfo(dtype).tiny)
+            if coarser
+            else self.e,
+        )
 
     def _new(self, v: Any, e: Any, units: float = 1.0) -> Any:
         v = np.asarray(v)
@@ -163,7 +168,7 @@ class Bounded(Duck):
 
     def added_up(self, axis: Axes, keepdims: bool) -> Any:
         """Sum along axes."""
-        axes = tuple(axis) if isinstance(axis, (list, tuple)) else axis
+        axes: Any = tuple(axis) if isinstance(axis, (list, tuple)) else axis
         v = np.asarray(np.add.reduce(self.v, axis=axes, keepdims=keepdims))
         terms = self.v.size // max(v.size, 1) + 1
         e = np.add.reduce(self.e + terms * self.u * np.abs(self.v), axis=axes, keepdims=keepdims)
@@ -183,15 +188,26 @@ class Bounded(Duck):
         total = np.asarray(np.einsum(subscripts, *most))
         e = np.zeros(v.shape)
         for slot, x in enumerate(operands):
-            e = e + np.einsum(subscripts, *most[:slot], x.e, *[m + y.e for m, y in zip(most[slot + 1 :], operands[slot + 1 :], strict=True)])
+            e = e + np.einsum(
+                subscripts,
+                *most[:slot],
+                x.e,
+                *[m + y.e for m, y in zip(most[slot + 1 :], operands[slot + 1 :], strict=True)],
+            )
         terms = math.prod(x.size for x in operands) ** (1 / len(operands)) if operands else 1
-        longest = max((x.size for x in operands), default=1) if len(operands) == 1 else max(terms, *(max(x.shape, default=1) ** 2 for x in operands))
+        longest = (
+            max((x.size for x in operands), default=1)
+            if len(operands) == 1
+            else max(terms, *(max(x.shape, default=1) ** 2 for x in operands))
+        )
         return operands[0]._new(v, e + (longest + 2) * operands[0].u * total, len(operands) + 1.0)
 
     def mapped(self, name: str) -> Any:
-        """exp and its like."""
+        """Exp and its like."""
         v = np.asarray(_erf(self.v) if name == "erf" else getattr(np, name)(self.v))
-        return self._new(v, np.minimum(_SPREAD[name](self.v, v, self.e), _MOST.get(name, np.inf)), 1.0 if name == "sqrt" else LIBRARY)
+        return self._new(
+            v, np.minimum(_SPREAD[name](self.v, v, self.e), _MOST.get(name, np.inf)), 1.0 if name == "sqrt" else LIBRARY
+        )
 
 
 def _one_kind(a: Any, b: Any) -> tuple[Any, Any]:

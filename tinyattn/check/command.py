@@ -12,6 +12,7 @@ import runpy
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any
+from unicodedata import normalize
 
 import numpy as np
 
@@ -51,7 +52,8 @@ def main(argv: Sequence[str]) -> int:
     if options.json:
         say(json.dumps(report.as_dict(), indent=2, ensure_ascii=options.ascii), options.ascii)
     else:
-        say(report.text(full=bool(report) or options.all) if report or options.all else str(report), options.ascii)
+        text = report.text() if options.all else str(report)
+        say(normalize("NFD", text) if options.ascii else text, options.ascii)  # a bar by itself has an ASCII form
     if options.html is not None:
         write_whole(options.html, page(report))
         if not options.json:
@@ -63,10 +65,25 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="tinyattn check", description=_DESCRIPTION)
     add = parser.add_argument
     add("target", metavar="FILE.py:NAME", help="what to check")
-    add("--inputs", metavar="NAME", help="the point: an array, a tuple of arrays, or a function of a random generator, from the same file")
-    add("--shape", action="append", metavar="3,4", help="take random numbers of this shape as input; once for each input")
+    add(
+        "--inputs",
+        metavar="NAME",
+        help="the point: an array, a tuple of arrays, or a function of a random generator, from the same file",
+    )
+    add(
+        "--shape",
+        action="append",
+        metavar="3,4",
+        help="take random numbers of this shape as input; once for each input",
+    )
     add("--backward", metavar="NAME", help="the gradient written by hand, from the same file")
-    add("--order", type=int, default=None, metavar="N", help="how often to differentiate (default: 2; 1 with --backward)")
+    add(
+        "--order",
+        type=int,
+        default=None,
+        metavar="N",
+        help="how often to differentiate (default: 2; 1 with --backward)",
+    )
     add("--mode", choices=MODES, action="append", help="only this mode (default: both)")
     add("--rtol", type=float, metavar="X", help="a relative tolerance of your own")
     add("--atol", type=float, metavar="X", help="an absolute tolerance of your own")
@@ -81,7 +98,9 @@ def _parser() -> argparse.ArgumentParser:
 def _target(text: str) -> tuple[str, str]:
     path, colon, name = text.rpartition(":")
     if not colon or not path or not name.isidentifier():
-        raise ArgumentError(message(f"{text!r} is not FILE.py:NAME.", "", "Write, for example, tinyattn check layers.py:my_layer."))
+        raise ArgumentError(
+            message(f"{text!r} is not FILE.py:NAME.", "", "Write, for example, tinyattn check layers.py:my_layer.")
+        )
     return path, name
 
 
@@ -101,8 +120,16 @@ def _loaded(path: str) -> dict[str, Any]:
 
 def _found(space: dict[str, Any], name: str, path: str) -> Any:
     if name not in space:
-        known = ", ".join(sorted(key for key, value in space.items() if not key.startswith("_") and (callable(value) or isinstance(value, Op))))
-        raise ArgumentError(message(f"{path} has no {name!r} at its top level.", "", f"There are {known}." if known else ""))
+        known = ", ".join(
+            sorted(
+                key
+                for key, value in space.items()
+                if not key.startswith("_") and (callable(value) or isinstance(value, Op))
+            )
+        )
+        raise ArgumentError(
+            message(f"{path} has no {name!r} at its top level.", "", f"There are {known}." if known else "")
+        )
     return space[name]
 
 
@@ -150,7 +177,13 @@ class _Loss:
         self.function, self.__name__ = function, name
         self.found = [(key, x) for key, x in space.items() if isinstance(x, Tensor) and x.is_leaf and x.requires_grad]
         if not self.found:
-            raise ArgumentError(message(f"{name} takes no arguments, and the file has no tensor with requires_grad=True.", "There is nothing to differentiate by.", "Write --shape 3,4, or make a tensor with requires_grad=True."))
+            raise ArgumentError(
+                message(
+                    f"{name} takes no arguments, and the file has no tensor with requires_grad=True.",
+                    "There is nothing to differentiate by.",
+                    "Write --shape 3,4, or make a tensor with requires_grad=True.",
+                )
+            )
 
     def named_parameters(self) -> list[tuple[str, Tensor]]:
         """What is differentiated by."""

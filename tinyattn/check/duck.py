@@ -157,7 +157,7 @@ class Duck:
     def joined(cls, function: Callable[[list[Part]], Part], pieces: Sequence[Any]) -> Any:
         """One array from several, part by part."""
         lifted = [cls.lift(x) for x in pieces]
-        parts = []
+        parts: list[Part] = []
         for column in zip(*(x.parts for x in lifted), strict=True):
             if all(p is None for p in column):
                 parts.append(None)
@@ -338,7 +338,9 @@ class Duck:
 
     def rows(self, axis: Axes, keepdims: bool) -> tuple[Any, tuple[int, ...]]:
         """The axes to reduce as one last axis, and the shape of the reduction."""
-        axes = tuple(range(self.ndim)) if axis is None else (axis,) if isinstance(axis, (int, np.integer)) else tuple(axis)
+        axes = (
+            tuple(range(self.ndim)) if axis is None else (axis,) if isinstance(axis, (int, np.integer)) else tuple(axis)
+        )
         axes = tuple(a % self.ndim for a in axes)
         rest = tuple(a for a in range(self.ndim) if a not in axes)
         shape = tuple(1 if a in axes else size for a, size in enumerate(self.shape) if keepdims or a not in axes)

@@ -81,7 +81,9 @@ class _Run:
         self.replay = Replay(graph, kind.lift, lambda node: kind.leaf(node.value), lambda x: x.still(), composed)
         self.replay.forward()
         self.seeds = {
-            at: kind.leaf(np.ones(graph.nodes[at].shape), tangent=False) for at in graph.outputs if graph.nodes[at].requires_grad
+            at: kind.leaf(np.ones(graph.nodes[at].shape), tangent=False)
+            for at in graph.outputs
+            if graph.nodes[at].requires_grad
         }
         self.passed: list[tuple[int, int, Any]] = []
         self.loose = 0  # what was put in behind cut nodes, in the direction of their inputs
@@ -106,7 +108,9 @@ class _Run:
         """Ask the identity of the whole graph."""
         p = self.kind.numbers.p
         forward = sum(self._along(at, seed) for at, seed in self.seeds.items()) + self.loose
-        ends = [node.index for node in self.graph.nodes if node.op is None and node.requires_grad] + list(self.replay.cut)
+        ends = [node.index for node in self.graph.nodes if node.op is None and node.requires_grad] + list(
+            self.replay.cut
+        )
         backward = sum(self._along(at, self.totals[at]) for at in ends if at in self.totals)
         return forward % p == backward % p
 

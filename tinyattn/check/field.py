@@ -16,7 +16,6 @@ import numpy as np
 from tinyattn.check.duck import Axes, CannotRun, Duck
 from tinyattn.check.primes import LargePrime, SmallPrime, labels_of
 
-
 DEEPEST = 150  # floats that may wait for one another
 
 
@@ -129,7 +128,13 @@ class FieldArray(Duck):
         """The same move of numbers, done to every part."""
         r, t = self.r, self.t
         moved = np.asarray(function(r), dtype=r.dtype)
-        return self._new(moved, None if t is None else np.asarray(function(t), dtype=t.dtype), lambda: function(self.data), (self,), self.most)
+        return self._new(
+            moved,
+            None if t is None else np.asarray(function(t), dtype=t.dtype),
+            lambda: function(self.data),
+            (self,),
+            self.most,
+        )
 
     @classmethod
     def joined(cls, function: Any, pieces: Sequence[Any]) -> Any:
@@ -138,7 +143,9 @@ class FieldArray(Duck):
         r = np.asarray(function([x.r for x in lifted]), dtype=cls.numbers.dtype)
         t = None
         if any(x.t is not None for x in lifted):
-            t = np.asarray(function([cls.zeros(x.shape) if x.t is None else x.t for x in lifted]), dtype=cls.numbers.dtype)
+            t = np.asarray(
+                function([cls.zeros(x.shape) if x.t is None else x.t for x in lifted]), dtype=cls.numbers.dtype
+            )
         return lifted[0]._new(r, t, lambda: function([x.data for x in lifted]), lifted, max([x.most for x in lifted]))
 
     # Whether a cotangent is 0 is asked of the number itself: its floats need not be computed for that.
@@ -151,7 +158,7 @@ class FieldArray(Duck):
     def __ne__(self, other: object) -> Any:
         return ~np.asarray(self == other)
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None
 
     # -- arithmetic -------------------------------------------------------------------------------------------
 
@@ -228,7 +235,7 @@ class FieldArray(Duck):
             slope = b.still().times(a.still().raised(b.still() - 1.0))
             moving.append(slope.times(a._new(a.t, None, lambda: a.data, (a,))))
         if b.t is not None:
-            base = np.where(a.data == 0, 1.0, a.still()) if (a.data == 0).any() else a.still()
+            base: Any = np.where(a.data == 0, 1.0, a.still()) if (a.data == 0).any() else a.still()
             moving.append(base.mapped("log").times(result).times(b._new(b.t, None, lambda: b.data, (b,))))
         if moving:
             result.t = (moving[0] if len(moving) == 1 else moving[0].plus(moving[1])).tight().r
@@ -251,7 +258,7 @@ class FieldArray(Duck):
 
     def added_up(self, axis: Axes, keepdims: bool) -> Any:
         """Sum along axes."""
-        axes = tuple(axis) if isinstance(axis, (list, tuple)) else axis
+        axes: Any = tuple(axis) if isinstance(axis, (list, tuple)) else axis
 
         def total(part: Any) -> Any:
             return np.add.reduce(part, axis=axes, keepdims=keepdims)
@@ -260,7 +267,9 @@ class FieldArray(Duck):
             self.tight()
         r = self.numbers.array(total(self.r))
         terms = self.size // max(r.size, 1)
-        return self._new(r, None if self.t is None else total(self.t), lambda: total(self.data), (self,), self.most * max(terms, 1))
+        return self._new(
+            r, None if self.t is None else total(self.t), lambda: total(self.data), (self,), self.most * max(terms, 1)
+        )
 
     def tidied(self) -> Any:
         """Numbers back into the field after NumPy added some up."""
@@ -285,15 +294,22 @@ class FieldArray(Duck):
     @classmethod
     def _two(cls, a: Any, left: str, b: Any, right: str, kept: str) -> Any:
         n, text = cls.numbers, f"{left},{right}->{kept}"
-        sizes = {**dict(zip(left, a.shape, strict=True)), **{c: size for c, size in zip(right, b.shape, strict=True) if size != 1}}
+        sizes = {
+            **dict(zip(left, a.shape, strict=True)),
+            **{c: size for c, size in zip(right, b.shape, strict=True) if size != 1},
+        }
         terms = float(math.prod(sizes.get(c, 1) for c in set(left + right) - set(kept)))
         r, most = n.einsum(text, a.r, b.r, terms)
-        parts = [n.reduced(n.einsum(text, x, y, terms)[0]) for x, y in ((a.t, b.r), (a.r, b.t)) if x is not None and y is not None]
+        parts = [
+            n.reduced(n.einsum(text, x, y, terms)[0])
+            for x, y in ((a.t, b.r), (a.r, b.t))
+            if x is not None and y is not None
+        ]
         t = None if not parts else parts[0] if len(parts) == 1 else parts[0] + parts[1]
         return a._new(r, t, lambda: np.einsum(text, a.data, b.data), (a, b), max(most, 2 * n.half))
 
     def mapped(self, name: str) -> Any:
-        """exp and its like: a pseudo-random number, and the tangent that the derivative gives."""
+        """Exp and its like: a pseudo-random number, and the tangent that the derivative gives."""
         n = self.tight().numbers
         r = n.function(name, n.same(self.r))
         result = self._new(r, None, lambda: _erf(self.data) if name == "erf" else getattr(np, name)(self.data), (self,))
@@ -308,7 +324,7 @@ class FieldArray(Duck):
         """The sum of all products of entries with those of a plain array of the field, from 0 to p - 1."""
         n = self.tight().numbers
         products = n.reduced(n.array(self.r * n.reduced(other)))
-        return int(np.add.reduce(products, axis=None)) % n.p
+        return int(np.add.reduce(products, axis=None)) % int(n.p)
 
 
 def _erf(x: np.ndarray) -> np.ndarray:

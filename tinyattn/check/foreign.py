@@ -78,7 +78,13 @@ def check_foreign(
 
 
 def _one_order(
-    function: Foreign, n: int, modes: Sequence[str], rtol: float | None, atol: float | None, seed: int, before: Report | None
+    function: Foreign,
+    n: int,
+    modes: Sequence[str],
+    rtol: float | None,
+    atol: float | None,
+    seed: int,
+    before: Report | None,
 ) -> Report:
     op = op_of(function.value, lambda g, y, *arrays: function.pull(g, *arrays), tuple(function.point), function.name)
     op.input_names = tuple(function.names)
@@ -100,14 +106,26 @@ def _forward(function: Foreign, n: int, report: Report, rng: np.random.Generator
     try:
         pushed = function.push(tangents)
     except NotImplementedError as error:
-        report.note(f"forward mode is not looked at: {str(error).splitlines()[0] if str(error) else 'the library has none here'}")
+        report.note(
+            f"forward mode is not looked at: {str(error).splitlines()[0] if str(error) else 'the library has none here'}"
+        )
         return
     g = rng.normal(size=np.shape(pushed))
     pulled = function.pull(g, *function.point)
     found = float(np.add.reduce(g * pushed, axis=None))
     terms = [c * t for c, t in zip(pulled, tangents, strict=True)]
-    size = float(sum(np.add.reduce(np.abs(each), axis=None) for each in terms)) + float(np.add.reduce(np.abs(g * pushed), axis=None))
-    row = Row("all", n, "forward", "reverse mode", found, float(sum(np.add.reduce(each, axis=None) for each in terms)), 1e-11 * size + 1e-300)
+    size = float(sum(np.add.reduce(np.abs(each), axis=None) for each in terms)) + float(
+        np.add.reduce(np.abs(g * pushed), axis=None)
+    )
+    row = Row(
+        "all",
+        n,
+        "forward",
+        "reverse mode",
+        found,
+        float(sum(np.add.reduce(each, axis=None) for each in terms)),
+        1e-11 * size + 1e-300,
+    )
     report.rows.append(row)
     if not row.passed:
         report.verdict = "wrong"
@@ -122,7 +140,9 @@ class TorchFunction(Foreign):
 
     def __init__(self, f: Any, inputs: Sequence[Any]) -> None:
         self.torch = torch = _imported("torch")
-        tensors = [x if isinstance(x, torch.Tensor) else torch.as_tensor(np.asarray(x)) if _is_array(x) else x for x in inputs]
+        tensors = [
+            x if isinstance(x, torch.Tensor) else torch.as_tensor(np.asarray(x)) if _is_array(x) else x for x in inputs
+        ]
         self.fixed = [None if isinstance(x, torch.Tensor) and x.is_floating_point() else x for x in tensors]
         moving = [x for x in tensors if isinstance(x, torch.Tensor) and x.is_floating_point()]
         names = [f"input {i + 1}" for i, x in enumerate(self.fixed) if x is None]
@@ -138,7 +158,10 @@ class TorchFunction(Foreign):
 
     def tensors(self, arrays: Sequence[Any], grad: bool = False) -> list[Any]:
         """The arrays as float64 tensors."""
-        return [self.torch.tensor(_floats(x).copy(), requires_grad=grad) if not self.torch.is_tensor(x) else x for x in arrays]
+        return [
+            self.torch.tensor(_floats(x).copy(), requires_grad=grad) if not self.torch.is_tensor(x) else x
+            for x in arrays
+        ]
 
     def call(self, tensors: Sequence[Any]) -> Any:
         """Run the function with its fixed arguments in their places; several results become one row."""
@@ -158,7 +181,9 @@ class TorchFunction(Foreign):
         if not y.requires_grad:
             return tuple(np.zeros(x.shape) for x in xs)
         found = self.torch.autograd.grad(y, xs, self.torch.tensor(np.array(g), dtype=y.dtype), allow_unused=True)
-        return tuple(np.zeros(x.shape) if c is None else np.asarray(c.detach().numpy()) for c, x in zip(found, xs, strict=True))
+        return tuple(
+            np.zeros(x.shape) if c is None else np.asarray(c.detach().numpy()) for c, x in zip(found, xs, strict=True)
+        )
 
     def push(self, tangents: Arrays) -> np.ndarray:
         """Forward mode, by ``torch.autograd.functional.jvp``."""
@@ -177,7 +202,10 @@ class TorchFunction(Foreign):
                 if not y.requires_grad:
                     return torch.zeros((), dtype=torch.float64)
                 found = torch.autograd.grad(y, leaves, torch.tensor(g), create_graph=True, allow_unused=True)
-                return sum(((c * torch.tensor(t)).sum() for c, t in zip(found, tangents, strict=True) if c is not None), torch.zeros((), dtype=torch.float64))
+                return sum(
+                    ((c * torch.tensor(t)).sum() for c, t in zip(found, tangents, strict=True) if c is not None),
+                    torch.zeros((), dtype=torch.float64),
+                )
 
         second = TorchFunction(directional, self.tensors(self.point))
         second.name, second.names = f"gradient of {self.name}", self.names
@@ -266,7 +294,9 @@ def _imported(library: str) -> Any:
         return import_module(library)
     except ImportError:
         raise MissingLibraryError(
-            message(f"{library} is not installed, so its functions cannot be checked.", "", f"Write: pip install {library}")
+            message(
+                f"{library} is not installed, so its functions cannot be checked.", "", f"Write: pip install {library}"
+            )
         ) from None
 
 

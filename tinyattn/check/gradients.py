@@ -91,7 +91,11 @@ def _title(f: Any) -> str:
 
 def _check_arguments(order: int, modes: Sequence[str]) -> None:
     if isinstance(modes, str) or not modes or any(mode not in MODES for mode in modes):
-        raise ArgumentError(message(f"check_gradients: modes={modes!r} is not known.", "", 'Write modes=("reverse",), ("forward",) or both.'))
+        raise ArgumentError(
+            message(
+                f"check_gradients: modes={modes!r} is not known.", "", 'Write modes=("reverse",), ("forward",) or both.'
+            )
+        )
     if isinstance(order, bool) or not isinstance(order, int) or order < 1:
         raise ArgumentError(f"check_gradients: order={order!r} must be a whole number from 1 on.")
 
@@ -101,7 +105,9 @@ def combined(reports: list[Report]) -> Report:
     chosen = next((r for r in reports if r.verdict == "wrong"), None) or next((r for r in reports if not r), reports[0])
     for other in reports:
         if other is not chosen:
-            chosen.rows = other.rows + chosen.rows if other.verdict == "right" and chosen.verdict == "right" else chosen.rows
+            chosen.rows = (
+                other.rows + chosen.rows if other.verdict == "right" and chosen.verdict == "right" else chosen.rows
+            )
             for note in other.notes:
                 chosen.note(note)
             if chosen.verdict == "right" and other.exact not in ("equal", ""):
@@ -112,7 +118,9 @@ def combined(reports: list[Report]) -> Report:
 class _Check:
     """One subject, checked to some order."""
 
-    def __init__(self, subject: Subject, rng: np.random.Generator, rtol: float | None, atol: float | None, modes: tuple[str, ...]) -> None:
+    def __init__(
+        self, subject: Subject, rng: np.random.Generator, rtol: float | None, atol: float | None, modes: tuple[str, ...]
+    ) -> None:
         self.subject, self.rng, self.modes = subject, rng, modes
         self.given = None if rtol is None and atol is None else (rtol or 0.0, atol or 0.0)
         self.report = Report(subject.name)
@@ -127,7 +135,9 @@ class _Check:
                 break
             if step.constant:
                 if n == 1:
-                    self.report.note("the function is constant here: it does not depend on its inputs, and every gradient is 0")
+                    self.report.note(
+                        "the function is constant here: it does not depend on its inputs, and every gradient is 0"
+                    )
                 break
             if step.bent:
                 self.report.note(f"order {n + 1} is not looked at: here the gradient jumps, or cannot be held")
@@ -156,7 +166,8 @@ class Step:
         self.random = self.bent = False
         self.cotangents: Arrays = []
         self.directions = [
-            _in_precision(self.rng.normal(size=x.value.shape) * scale_of(x.value.astype(np.float64)), x.value.dtype) for x in subject.inputs
+            _in_precision(self.rng.normal(size=x.value.shape) * scale_of(x.value.astype(np.float64)), x.value.dtype)
+            for x in subject.inputs
         ]
         self.noise = 0.0
         self.errors: Arrays = []
@@ -184,12 +195,12 @@ class Step:
         report.graph = self.recorded.graph
         if not self._look_at_values():
             return False
-        self._find_noise()
         try:
             self.gradients = [np.asarray(g, np.float64) for g in self.recorded.pull(self.cotangents)]
         except Exception as error:
             pointing.point(self, "error", error)
             return False
+        self._find_noise()
         decided = self._exactly()
         failed = self._reverse() + self._forward()
         if failed or not decided:
@@ -203,16 +214,22 @@ class Step:
         report, subject = self.report, self.subject
         first, second = subject.evaluate(self.wide), subject.evaluate(self.wide)
         self.cotangents = [_in_precision(self.rng.normal(size=y.shape), y.dtype) for y in self.recorded.outputs]
-        same = len(first) == len(second) and all(a.shape == b.shape and np.array_equal(a, b, equal_nan=True) for a, b in zip(first, second, strict=True))
+        same = len(first) == len(second) and all(
+            a.shape == b.shape and np.array_equal(a, b, equal_nan=True) for a, b in zip(first, second, strict=True)
+        )
         if not same:
             self.random = True
-            report.note("two calls at the same point give different results: chance is involved. What was recorded once is checked; give a fixed seed to check the function itself.")
+            report.note(
+                "two calls at the same point give different results: chance is involved. What was recorded once is checked; give a fixed seed to check the function itself."
+            )
         if not all(np.isfinite(y).all() for y in self.recorded.outputs):
             pointing.not_finite(self)
             return False
         if any(x.value.dtype != np.float64 for x in subject.inputs):
             kinds = sorted({str(x.value.dtype) for x in subject.inputs if x.value.dtype != np.float64})
-            report.note(f"inputs are {' and '.join(kinds)}: differences are taken in float64, and the gradient may be off by what {kinds[0]} rounds")
+            report.note(
+                f"inputs are {' and '.join(kinds)}: differences are taken in float64, and the gradient may be off by what {kinds[0]} rounds"
+            )
         self.constant = not any(self.recorded.graph.nodes[at].requires_grad for at in self.recorded.graph.outputs)
         return True
 
@@ -245,7 +262,9 @@ class Step:
                 values = replay.forward()
             if replay.cut:
                 raise ValueError(next(iter(replay.cut.values())))
-            return sum(np.add.reduce(c * values[at], axis=None) for c, at in zip(self.cotangents, graph.outputs, strict=True))
+            return sum(
+                np.add.reduce(c * values[at], axis=None) for c, at in zip(self.cotangents, graph.outputs, strict=True)
+            )
 
         return value
 
@@ -254,7 +273,10 @@ class Step:
     def _find_noise(self) -> None:
         """Run the graph on numbers that carry bounds: the error of the values, and of every gradient."""
         graph = self.recorded.graph
-        size = sum(float(np.add.reduce(np.abs(c) * np.abs(y), axis=None)) for c, y in zip(self.cotangents, self.recorded.outputs, strict=True))
+        size = sum(
+            float(np.add.reduce(np.abs(c) * np.abs(y), axis=None))
+            for c, y in zip(self.cotangents, self.recorded.outputs, strict=True)
+        )
         self.noise = 1e-13 * size
         self.errors = [np.full(x.value.shape, np.nan) for x in self.subject.inputs]
         if len(graph) > DEEP:
@@ -262,15 +284,32 @@ class Step:
         with np.errstate(all="ignore"):
             bounded = bounded_run(graph, wide=True)
             at_outputs = [bounded.values[at].e for at in graph.outputs]
-            self.noise = float(sum(np.add.reduce(np.abs(c) * e, axis=None) for c, e in zip(self.cotangents, at_outputs, strict=True))) + 4e-16 * size
-            narrow = bounded if all(node.dtype == np.float64 for node in graph.nodes) else bounded_run(graph, wide=False)
-            seeds = {at: Bounded.exact(np.asarray(c, graph.nodes[at].dtype)) for c, at in zip(self.cotangents, graph.outputs, strict=True) if graph.nodes[at].requires_grad}
+            self.noise = (
+                float(
+                    sum(
+                        np.add.reduce(np.abs(c) * e, axis=None)
+                        for c, e in zip(self.cotangents, at_outputs, strict=True)
+                    )
+                )
+                + 4e-16 * size
+            )
+            narrow = (
+                bounded if all(node.dtype == np.float64 for node in graph.nodes) else bounded_run(graph, wide=False)
+            )
+            seeds = {
+                at: Bounded.exact(np.asarray(c, graph.nodes[at].dtype))
+                for c, at in zip(self.cotangents, graph.outputs, strict=True)
+                if graph.nodes[at].requires_grad
+            }
             totals = narrow.backward(seeds, cut=lambda index, g: _pulled_plainly(narrow, index, g))
         self.errors = [
             np.asarray(totals[at].e) if at in totals else np.zeros(x.value.shape)
             for at, x in zip(self.recorded.leaves, self.subject.inputs, strict=True)
         ]
-        self.bounded = [np.asarray(totals[at].v, np.float64) if at in totals else np.zeros(x.value.shape) for at, x in zip(self.recorded.leaves, self.subject.inputs, strict=True)]
+        self.bounded = [
+            np.asarray(totals[at].v, np.float64) if at in totals else np.zeros(x.value.shape)
+            for at, x in zip(self.recorded.leaves, self.subject.inputs, strict=True)
+        ]
 
     def error_along(self, slot: int, direction: np.ndarray) -> float:
         """What the gradient of an input may be off by, along a direction."""
@@ -279,7 +318,9 @@ class Step:
         most = float(np.abs(g).max(initial=0.0))
         eps = float(np.finfo(self.subject.inputs[slot].value.dtype).eps)
         e = np.where(np.isfinite(e), e, 1e3 * eps * most)
-        return float(np.add.reduce(e * np.abs(direction), axis=None)) + 2e-16 * direction.size * float(np.add.reduce(np.abs(g * direction), axis=None))
+        return float(np.add.reduce(e * np.abs(direction), axis=None)) + 2e-16 * direction.size * float(
+            np.add.reduce(np.abs(g * direction), axis=None)
+        )
 
     # -- the comparisons ----------------------------------------------------------------------------------------
 
@@ -303,7 +344,9 @@ class Step:
             slope = slope_of(self.phi(tangents), noise, found, bound)
             self.slopes.append(slope)
             if np.isfinite(slope.error):
-                failed += not self._row(x.name, "reverse", "differences", found, slope.value, slope.error + bound) or bool(slope.kink)
+                failed += not self._row(
+                    x.name, "reverse", "differences", found, slope.value, slope.error + bound
+                ) or bool(slope.kink)
             self._remember(slope.remainder)
             failed += not self._beside(slot, x.name, found, slope, bound, tangents)
         return failed
@@ -319,7 +362,11 @@ class Step:
             beside = complex_slope(self.replayed(tangents))
         except Exception:
             return True
-        if slope.kink or not np.isfinite(beside) or not abs(beside - slope.value) <= slope.error + 4 * self._plain_bound(bound, slot):
+        if (
+            slope.kink
+            or not np.isfinite(beside)
+            or not abs(beside - slope.value) <= slope.error + 4 * self._plain_bound(bound, slot)
+        ):
             return True
         return self._row(name, "reverse", "complex step", found, beside, 4 * bound + 4e-16 * abs(beside))
 
@@ -343,7 +390,9 @@ class Step:
         bound = self._forward_bound()
         values = [s.value for s in self.slopes]
         if all(np.isfinite(s.error) and not s.kink for s in self.slopes):
-            return not self._row("all", "forward", "differences", found, sum(values), sum(s.error for s in self.slopes) + 4 * bound)
+            return not self._row(
+                "all", "forward", "differences", found, sum(values), sum(s.error for s in self.slopes) + 4 * bound
+            )
         if np.isfinite(found) and np.isfinite(sum(along)):
             return not self._row("all", "forward", "reverse mode", found, sum(along), 8 * bound)
         return 0
@@ -357,7 +406,10 @@ class Step:
         with np.errstate(all="ignore"):
             run = bounded_run(graph, wide=False)
             top = graph.outputs[0]
-            found = run.backward({top: Bounded.exact(np.ones((), graph.nodes[top].dtype))}, cut=lambda index, g: _pulled_plainly(run, index, g))
+            found = run.backward(
+                {top: Bounded.exact(np.ones((), graph.nodes[top].dtype))},
+                cut=lambda index, g: _pulled_plainly(run, index, g),
+            )
         for place, c in enumerate(self.cotangents):
             at = next((node.index for node in graph.nodes if node.name == f"{place}th seed"), -1)
             if at in found:
@@ -401,7 +453,11 @@ def bounded_run(graph: Any, wide: bool) -> Replay:
         value = exact(node.value)  # a node that does not run on these numbers: taken as it is, with a wide bound
         return Bounded(value.v, 1e3 * float(np.finfo(value.v.dtype).eps) * np.abs(value.v))
 
-    replay = Replay(graph, lambda x: x if isinstance(x, Bounded) else exact(x) if isinstance(x, np.ndarray) else Bounded.lift(x), leaf)
+    replay = Replay(
+        graph,
+        lambda x: x if isinstance(x, Bounded) else exact(x) if isinstance(x, np.ndarray) else Bounded.lift(x),
+        leaf,
+    )
     replay.forward()
     return replay
 
@@ -417,7 +473,12 @@ def _pulled_plainly(replay: Replay, index: int, g: Any) -> list[Any]:
     made = node.op.pull(np.asarray(g.v, node.dtype), y, saved, inputs, params, wanted)
     share = float(np.max(g.e / np.maximum(np.abs(g.v), 1e-300), initial=0.0)) if g.v.size else 0.0
     off = min(share, 1.0) + 1e3 * float(np.finfo(node.dtype).eps)
-    return [None if c is None or not want else Bounded(np.asarray(c), off * float(np.abs(c).max(initial=0.0)) * np.ones(np.shape(c))) for c, want in zip(made, wanted, strict=True)]
+    return [
+        None
+        if c is None or not want
+        else Bounded(np.asarray(c), off * float(np.abs(c).max(initial=0.0)) * np.ones(np.shape(c)))
+        for c, want in zip(made, wanted, strict=True)
+    ]
 
 
 __all__ = ["Recorded", "Step", "check_gradients"]

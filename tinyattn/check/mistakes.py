@@ -141,11 +141,17 @@ def _by_shape(scene: Scene) -> Mistake | None:
             f"sum over the axes that were stretched",
         )
     if got.size == x.size and got.shape == x.shape[::-1]:
-        return Mistake("transposed", f"the gradient has shape {got.shape}, the input {x.shape}: one factor or the result is transposed")
+        return Mistake(
+            "transposed",
+            f"the gradient has shape {got.shape}, the input {x.shape}: one factor or the result is transposed",
+        )
     if got.size == x.size:
         return Mistake("wrong shape", f"the numbers fit, but not the shape: end with .reshape({x.shape})")
     if got.size < x.size:
-        return Mistake("summed too much", f"the gradient of an input of shape {x.shape} has {got.size} numbers: an axis was summed that must stay")
+        return Mistake(
+            "summed too much",
+            f"the gradient of an input of shape {x.shape} has {got.size} numbers: an axis was summed that must stay",
+        )
     return None
 
 
@@ -155,9 +161,17 @@ def _simple(scene: Scene) -> Candidates:
     yield "detached branch", np.zeros(want.shape), "nothing flows back to this input: it was treated as a constant"
     if scene.jacobian is not None:
         left_out = scene.jacobian.sum(axis=0).reshape(want.shape)
-        yield "incoming gradient left out", left_out, "the rule gives the slope alone; multiply it by g, the gradient that comes in (chain rule)"
+        yield (
+            "incoming gradient left out",
+            left_out,
+            "the rule gives the slope alone; multiply it by g, the gradient that comes in (chain rule)",
+        )
     if g.shape == want.shape:
-        yield "local slope left out", g, "the incoming gradient is passed on as it is; multiply it by the slope of the operation"
+        yield (
+            "local slope left out",
+            g,
+            "the incoming gradient is passed on as it is; multiply it by the slope of the operation",
+        )
 
 
 def _of_the_jacobian(scene: Scene) -> Candidates:
@@ -167,9 +181,21 @@ def _of_the_jacobian(scene: Scene) -> Candidates:
     softmax = _looks_like_softmax(scene)
     if jacobian.shape[0] == jacobian.shape[1]:
         of = "softmax Jacobian" if softmax else "Jacobian"
-        why = "every output of a row depends on every input of it: y (g - sum(g y))" if softmax else "outputs depend on other entries too"
-        yield f"only the diagonal of the {of}", (np.diag(jacobian) * g).reshape(shape), f"only the slope of each output by its own input is used; {why}"
-        yield "transposed", (jacobian @ g).reshape(shape), "the Jacobian was applied where its transpose is needed: J g in place of Jᵀ g"
+        why = (
+            "every output of a row depends on every input of it: y (g - sum(g y))"
+            if softmax
+            else "outputs depend on other entries too"
+        )
+        yield (
+            f"only the diagonal of the {of}",
+            (np.diag(jacobian) * g).reshape(shape),
+            f"only the slope of each output by its own input is used; {why}",
+        )
+        yield (
+            "transposed",
+            (jacobian @ g).reshape(shape),
+            "the Jacobian was applied where its transpose is needed: J g in place of Jᵀ g",
+        )
     products = jacobian * g[:, None]
     feeds = np.abs(jacobian) > 1e-9 * max(float(np.abs(jacobian).max(initial=0.0)), 1e-300)
     for first, which in ((False, "last"), (True, "first")):
@@ -178,11 +204,23 @@ def _of_the_jacobian(scene: Scene) -> Candidates:
         at = at if first else len(g) - 1 - at
         only = np.where(feeds.any(axis=0), np.take_along_axis(products, at[None], 0)[0], 0.0).reshape(shape)
         if _is_broadcast(scene):
-            yield "missing sum over a broadcast axis", only, f"only the {which} of the copies counts; the gradients of all copies are added"
+            yield (
+                "missing sum over a broadcast axis",
+                only,
+                f"only the {which} of the copies counts; the gradients of all copies are added",
+            )
         else:
-            yield "overwritten instead of accumulated", only, f"an entry that is used several times keeps only the {which} contribution; contributions are added (+=)"
+            yield (
+                "overwritten instead of accumulated",
+                only,
+                f"an entry that is used several times keeps only the {which} contribution; contributions are added (+=)",
+            )
     counts = np.maximum(feeds.sum(axis=0), 1)
-    yield "averaged instead of summed", (products.sum(axis=0) / counts).reshape(shape), "contributions of several uses are added, not averaged"
+    yield (
+        "averaged instead of summed",
+        (products.sum(axis=0) / counts).reshape(shape),
+        "contributions of several uses are added, not averaged",
+    )
 
 
 def _is_broadcast(scene: Scene) -> bool:
@@ -193,18 +231,38 @@ def _looks_like_softmax(scene: Scene) -> bool:
     y, x = scene.y, scene.x
     if y.shape != x.shape or y.ndim == 0 or (y < 0).any():
         return False
-    return any(np.allclose(y.sum(axis=a), np.round(y.sum(axis=a))) and np.allclose(np.maximum(y.sum(axis=a), 0), y.sum(axis=a) > 0.5) for a in range(y.ndim))
+    return any(
+        np.allclose(y.sum(axis=a), np.round(y.sum(axis=a)))
+        and np.allclose(np.maximum(y.sum(axis=a), 0), y.sum(axis=a) > 0.5)
+        for a in range(y.ndim)
+    )
 
 
 def _of_softmax(scene: Scene) -> Candidates:
     y, g, x = scene.y, scene.g, scene.x
     if not _looks_like_softmax(scene):
         return
-    yield "softmax without its correction", g * y, "the sum over the row is missing: y (g - sum(g y)), because the weights share one total"
-    yield "only the diagonal of the softmax Jacobian", g * y * (1 - y), "the other entries of the row count too: y (g - sum(g y))"
+    yield (
+        "softmax without its correction",
+        g * y,
+        "the sum over the row is missing: y (g - sum(g y)), because the weights share one total",
+    )
+    yield (
+        "only the diagonal of the softmax Jacobian",
+        g * y * (1 - y),
+        "the other entries of the row count too: y (g - sum(g y))",
+    )
     for axis in range(y.ndim):
-        yield "wrong axis", y * (g - (g * y).sum(axis=axis, keepdims=True)), f"the correction is summed along axis {axis}; it belongs along the axis of the softmax"
-    yield "wrong axis", y * (g - (g * y).sum()), "the correction is summed over everything; it belongs along the axis of the softmax, keepdims=True"
+        yield (
+            "wrong axis",
+            y * (g - (g * y).sum(axis=axis, keepdims=True)),
+            f"the correction is summed along axis {axis}; it belongs along the axis of the softmax",
+        )
+    yield (
+        "wrong axis",
+        y * (g - (g * y).sum()),
+        "the correction is summed over everything; it belongs along the axis of the softmax, keepdims=True",
+    )
     keep = scene.params.get("keep", y > 0)
     if keep is not None and not np.all(keep):
         for axis in range(y.ndim):
@@ -212,8 +270,16 @@ def _of_softmax(scene: Scene) -> Candidates:
             p = e / e.sum(axis=axis, keepdims=True)
             for masked in (np.where(keep, g, 0.0), g):
                 full = p * (masked - (masked * p).sum(axis=axis, keepdims=True))
-                yield "mask applied after softmax", full, "hidden entries still take part in the total; mask the scores before softmax, not the weights after it"
-                yield "mask applied after softmax", np.where(keep, full, 0.0), "hidden entries still take part in the total; mask the scores before softmax"
+                yield (
+                    "mask applied after softmax",
+                    full,
+                    "hidden entries still take part in the total; mask the scores before softmax, not the weights after it",
+                )
+                yield (
+                    "mask applied after softmax",
+                    np.where(keep, full, 0.0),
+                    "hidden entries still take part in the total; mask the scores before softmax",
+                )
 
 
 def _other_parameters(scene: Scene) -> Candidates:
@@ -233,8 +299,16 @@ def _alternatives(scene: Scene, name: str, value: Any) -> Iterator[tuple[Any, st
             if other != value and (isinstance(value, int) or len(value) == 1):
                 yield other, "wrong axis", f"this is the gradient along axis {axis}; the forward works along {value}"
     if isinstance(value, np.ndarray) and value.dtype == bool:
-        yield ~value, "condition the wrong way round", f"{name} is used turned round: what is kept and what is hidden are exchanged"
-        yield np.ones_like(value), "mask left out", f"{name} is not used going backward; what was hidden must get gradient 0"
+        yield (
+            ~value,
+            "condition the wrong way round",
+            f"{name} is used turned round: what is kept and what is hidden are exchanged",
+        )
+        yield (
+            np.ones_like(value),
+            "mask left out",
+            f"{name} is not used going backward; what was hidden must get gradient 0",
+        )
 
 
 def _conditions(scene: Scene) -> Candidates:
@@ -243,7 +317,11 @@ def _conditions(scene: Scene) -> Candidates:
         return
     off = np.abs(want) <= 1e-9 * max(float(np.abs(g).max(initial=0.0)), 1e-300)
     if off.any() and not off.all():
-        yield "condition the wrong way round", np.where(off, g, 0.0), "gradient flows exactly where it should not: turn the comparison round"
+        yield (
+            "condition the wrong way round",
+            np.where(off, g, 0.0),
+            "gradient flows exactly where it should not: turn the comparison round",
+        )
         yield "mask left out", g, "gradient flows everywhere; where the forward cut off, it must be 0"
 
 
@@ -271,7 +349,11 @@ def _swapped(scene: Scene) -> Candidates:
         if slot != scene.slot and other.shape == scene.x.shape:
             jacobian = scene.jacobian_of(scene.inputs, scene.params, slot)
             if jacobian is not None:
-                yield "gradients exchanged", (scene.g.ravel() @ jacobian).reshape(other.shape), "this is the gradient of the other input: the order of the results is wrong"
+                yield (
+                    "gradients exchanged",
+                    (scene.g.ravel() @ jacobian).reshape(other.shape),
+                    "this is the gradient of the other input: the order of the results is wrong",
+                )
 
 
 def _elsewhere(scene: Scene) -> Candidates:
@@ -280,22 +362,39 @@ def _elsewhere(scene: Scene) -> Candidates:
         return
     at_result = scene.jacobian_of([scene.y], scene.params)
     if at_result is not None:
-        yield "slope taken at the wrong place", (scene.g.ravel() @ at_result).reshape(scene.x.shape), "the slope belongs to the input x, but the result y went in"
+        yield (
+            "slope taken at the wrong place",
+            (scene.g.ravel() @ at_result).reshape(scene.x.shape),
+            "the slope belongs to the input x, but the result y went in",
+        )
     known = _known_rule(scene)
     if known is not None:
-        for place, text in ((scene.x, "the rule is written for the result y, but the input x went in"), (scene.y, "the rule wants x where y went in")):
+        for place, text in (
+            (scene.x, "the rule is written for the result y, but the input x went in"),
+            (scene.y, "the rule wants x where y went in"),
+        ):
             try:
-                yield "slope taken at the wrong place", np.asarray(known(scene.g, place, place, *scene.params.values())), text
+                yield (
+                    "slope taken at the wrong place",
+                    np.asarray(known(scene.g, place, place, *scene.params.values())),
+                    text,
+                )
             except Exception:
                 continue
 
 
-def _known_rule(scene: Scene) -> Callable[..., Any] | None:
+def _known_rule(scene: Scene) -> Any:
     """The engine's own rule for an operation that gives the same values: a hand-written tanh is a tanh."""
     from tinyattn.ops import REGISTRY
 
     for op in REGISTRY.values():
-        if len(op.input_names) == 1 and not op.param_names and not op.saves and isinstance(op.vjps, tuple) and op.vjps[0] is not None:
+        if (
+            len(op.input_names) == 1
+            and not op.param_names
+            and not op.saves
+            and isinstance(op.vjps, tuple)
+            and op.vjps[0] is not None
+        ):
             try:
                 value = np.asarray(op.forward(scene.x))
             except Exception:
@@ -313,7 +412,12 @@ def _constant_factor(scene: Scene) -> Mistake | None:
         return None
     ratios = got[big] / want[big]
     factor = float(np.median(ratios))
-    if not np.isfinite(factor) or not np.abs(ratios - factor).max() <= 1e-7 * abs(factor) or abs(factor - 1) < 1e-9 or factor == 0:
+    if (
+        not np.isfinite(factor)
+        or not np.abs(ratios - factor).max() <= 1e-7 * abs(factor)
+        or abs(factor - 1) < 1e-9
+        or factor == 0
+    ):
         return None
     everywhere = np.abs(got - factor * want)[np.isfinite(want)]
     if not everywhere.max() <= 1e-6 * float(np.abs(got).max()):
@@ -334,11 +438,21 @@ def _words_for(factor: float, scene: Scene) -> tuple[str, str]:
     if _is_broadcast(scene) and any(abs(factor * n - 1) < 1e-7 for n in counts):
         return "averaged instead of summed", ": the gradients of copies are added, not averaged"
     for n in sorted(counts):
-        for value, words in ((n, f"{n:.0f}"), (1 / n, f"1/{n:.0f}"), (math.sqrt(n), f"√{n:.0f}"), (1 / math.sqrt(n), f"1/√{n:.0f}")):
+        for value, words in (
+            (n, f"{n:.0f}"),
+            (1 / n, f"1/{n:.0f}"),
+            (math.sqrt(n), f"√{n:.0f}"),
+            (1 / math.sqrt(n), f"1/√{n:.0f}"),
+        ):
             for sign in (1, -1):
                 if abs(factor - sign * value) < 1e-7 * abs(value):
                     return off, f": {'' if sign > 0 else 'minus '}{words}, where {n:.0f} is a size of this call"
-    for value, words in ((2.0, "a 2 too many"), (0.5, "a factor 2 is missing"), (-2.0, "a 2 and the sign"), (-0.5, "a factor 2 and the sign")):
+    for value, words in (
+        (2.0, "a 2 too many"),
+        (0.5, "a factor 2 is missing"),
+        (-2.0, "a 2 and the sign"),
+        (-0.5, "a factor 2 and the sign"),
+    ):
         if abs(factor - value) < 1e-7:
             return off, f": {words}"
     return off, ""
@@ -367,8 +481,12 @@ def _divides_by(scene: Scene, n: float) -> bool:
     from tinyattn.check.paths import traced
 
     graph = traced(scene) if scene.y.shape == () else None
-    divided = [graph.nodes[node.inputs[1]] for node in graph.nodes if node.op_name == "divide"] if graph is not None else []
-    return any(each.kind == "constant" and each.shape == () and abs(float(each.value) - n) < 1e-7 * n for each in divided)
+    divided = (
+        [graph.nodes[node.inputs[1]] for node in graph.nodes if node.op_name == "divide"] if graph is not None else []
+    )
+    return any(
+        each.kind == "constant" and each.shape == () and abs(float(each.value) - n) < 1e-7 * n for each in divided
+    )
 
 
 def _by_ratio(scene: Scene) -> Mistake | None:
@@ -380,7 +498,12 @@ def _by_ratio(scene: Scene) -> Mistake | None:
         if slot != scene.slot and other.shape == want.shape:
             factors["the other input"] = other
     for name, factor in factors.items():
-        for power, words in ((1, f"a factor {name} too many"), (-1, f"a factor {name} is missing"), (2, f"multiplied by {name} where it is divided"), (-2, f"divided by {name} where it is multiplied")):
+        for power, words in (
+            (1, f"a factor {name} too many"),
+            (-1, f"a factor {name} is missing"),
+            (2, f"multiplied by {name} where it is divided"),
+            (-2, f"divided by {name} where it is multiplied"),
+        ):
             for sign in (1.0, -1.0):
                 candidate = sign * want * factor**power
                 if scene.same(candidate):

@@ -71,7 +71,9 @@ class Values:
         return difference if math.isfinite(difference) else math.nan
 
 
-def slope_of(phi: Callable[[float], float], noise: float = 0.0, claimed: float | None = None, off: float = 0.0) -> Slope:
+def slope_of(
+    phi: Callable[[float], float], noise: float = 0.0, claimed: float | None = None, off: float = 0.0
+) -> Slope:
     """The slope of ``phi`` at 0, with its error.
 
     Parameters
@@ -174,7 +176,9 @@ def complex_slope(phi: Callable[[complex], Any]) -> float:
     """The slope from one step beside the real axis: Im phi(ih) / h, with nothing subtracted."""
     h = 1e-30
     with warnings.catch_warnings():
-        warnings.simplefilter("error", np.exceptions.ComplexWarning)  # a forward that drops the imaginary part is not asked
+        warnings.simplefilter(
+            "error", np.exceptions.ComplexWarning
+        )  # a forward that drops the imaginary part is not asked
         return float(np.imag(phi(1j * h))) / h
 
 

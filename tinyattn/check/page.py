@@ -55,7 +55,9 @@ def _table(report: Report) -> str:
     for row in report.rows:
         words = [row.input, str(row.order), row.way, row.oracle]
         numbers = [f"{row.found:.6g}", f"{row.expected:.6g}", f"{row.difference:.1e}", f"{row.allowed:.1e}"]
-        cells = "".join(f"<td>{escape(word)}</td>" for word in words) + "".join(f'<td class="number">{escape(n)}</td>' for n in numbers)
+        cells = "".join(f"<td>{escape(word)}</td>" for word in words) + "".join(
+            f'<td class="number">{escape(n)}</td>' for n in numbers
+        )
         rows.append(f"<tr{'' if row.passed else ' class=off'}>{cells}</tr>")
     if not rows:
         return ""
@@ -75,7 +77,9 @@ def _picture(report: Report) -> str:
         svg = str(load_viz().draw(graph, max_nodes=200).svg)
     except (TinyattnError, ImportError, OSError):
         return f"<pre>{_listing(graph, at)}</pre>"
-    mark = f"<style>#n{at} polygon,#n{at} path,#n{at} ellipse{{stroke:#c8102e;stroke-width:4}}</style>" if at >= 0 else ""
+    mark = (
+        f"<style>#n{at} polygon,#n{at} path,#n{at} ellipse{{stroke:#c8102e;stroke-width:4}}</style>" if at >= 0 else ""
+    )
     start = svg.index("<svg")
     return f"<figure>{svg[start:].replace('</svg>', mark + '</svg>', 1)}</figure>"
 
@@ -84,6 +88,8 @@ def _listing(graph: Any, at: int) -> str:
     lines = []
     for node in graph.nodes:
         sources = ", ".join(graph.nodes[source].name for source in node.inputs)
-        line = escape(f"{node.name}: {node.shape} = {node.op_name}({sources})" if node.op_name else f"{node.name}: {node.shape}")
+        line = escape(
+            f"{node.name}: {node.shape} = {node.op_name}({sources})" if node.op_name else f"{node.name}: {node.shape}"
+        )
         lines.append(f"<mark>{line}   &lt;-- here</mark>" if node.index == at else line)
     return "\n".join(lines)

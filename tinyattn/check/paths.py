@@ -38,28 +38,47 @@ def candidates_by_path(scene: Any) -> Iterator[tuple[str, Any, str]]:
         readers = graph.consumers(node.index)
         if len(readers) > 1 and node.requires_grad:
             for reader in readers:
-                found = _gradient(replay, scene.g, leaf, dropped=lambda n, slot, at=node.index, kept=reader: (n, slot) != kept and graph.nodes[n].inputs[slot] == at)
+                found = _gradient(
+                    replay,
+                    scene.g,
+                    leaf,
+                    dropped=lambda n, slot, at=node.index, kept=reader: (
+                        (n, slot) != kept and graph.nodes[n].inputs[slot] == at
+                    ),
+                )
                 what = "the input" if node.index == leaf else node.name
-                yield "overwritten instead of accumulated", found, f"{what} is used {len(readers)} times, but only one contribution counts; contributions are added (+=)"
+                yield (
+                    "overwritten instead of accumulated",
+                    found,
+                    f"{what} is used {len(readers)} times, but only one contribution counts; contributions are added (+=)",
+                )
 
 
 def _two_steps(replay: Replay, g: np.ndarray, leaf: int) -> Iterator[tuple[str, Any, str]]:
     """Two steps cut at once, in a short forward: mean and variance of layer norm, for instance."""
     graph = replay.graph
-    steps = [node for node in graph.nodes if node.op is not None and node.requires_grad and node.index not in graph.outputs]
+    steps = [
+        node for node in graph.nodes if node.op is not None and node.requires_grad and node.index not in graph.outputs
+    ]
     if len(steps) > SHORT:
         return
     for at, first in enumerate(steps):
         for second in steps[at + 1 :]:
             found = _gradient(replay, g, leaf, dropped=lambda n, slot, both=(first.index, second.index): n in both)
-            yield "detached branch", found, f"the paths through {first.name} and {second.name} were left out: they were treated as constants"
+            yield (
+                "detached branch",
+                found,
+                f"the paths through {first.name} and {second.name} were left out: they were treated as constants",
+            )
 
 
 def traced(scene: Any) -> Any:
     """The forward in small steps, recorded on tensors; None where it does not run on them."""
     from tinyattn import Graph, tensor
 
-    leaves = [tensor(x, requires_grad=x.dtype.kind == "f" and slot == scene.slot) for slot, x in enumerate(scene.inputs)]
+    leaves = [
+        tensor(x, requires_grad=x.dtype.kind == "f" and slot == scene.slot) for slot, x in enumerate(scene.inputs)
+    ]
     forward = scene.op.composed or scene.op.forward
     try:
         result = forward(*leaves, *scene.params.values())

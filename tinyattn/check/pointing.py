@@ -131,7 +131,10 @@ def _only_kinks(step: Step) -> bool:
     noted: list[str] = []
     for slot, slope in enumerate(step.slopes):
         if not slope.kink:
-            if any(not row.passed and row.input == step.subject.inputs[slot].name and row.order == step.order for row in report.rows):
+            if any(
+                not row.passed and row.input == step.subject.inputs[slot].name and row.order == step.order
+                for row in report.rows
+            ):
                 return False
             continue
         words = _entries(step, slot)
@@ -141,8 +144,8 @@ def _only_kinks(step: Step) -> bool:
     report.rows = [row for row in report.rows if row.passed or row.order != step.order]
     report.remainder = float("nan")
     step.bent = True
-    for words in noted[:3]:
-        report.note(words)
+    for each in noted[:3]:
+        report.note(each)
     if len(noted) > 3:
         report.note(f"and {len(noted) - 3} more such points")
     return True
@@ -166,7 +169,7 @@ def _entries(step: Step, slot: int) -> list[str] | None:
         if slope.kink:
             if not _at_a_kink(slope, found, step.noise):
                 return None
-            words.append(_kink_words(step, slot, place, slope, scale[place]))
+            words.append(_kink_words(step, slot, place, slope, float(scale[place])))
         elif not abs(found - slope.value) <= allowed and np.isfinite(slope.error):
             return None
     return words
@@ -248,7 +251,11 @@ def _left_the_range(step: Step) -> bool:
     wide = step.subject.record(step.wide).pull(step.cotangents)
     for slope, g, direction, e in zip(step.slopes, wide, step.directions, step.errors, strict=True):
         along = float(np.add.reduce(np.asarray(g, np.float64) * direction, axis=None))
-        allowed = slope.error + 1e-6 * abs(slope.value) + float(np.add.reduce(np.nan_to_num(e, posinf=0.0) * np.abs(direction), axis=None))
+        allowed = (
+            slope.error
+            + 1e-6 * abs(slope.value)
+            + float(np.add.reduce(np.nan_to_num(e, posinf=0.0) * np.abs(direction), axis=None))
+        )
         if not abs(along - slope.value) <= allowed:
             return False
     where = _out_of_range(graph, step)
@@ -256,7 +263,9 @@ def _left_the_range(step: Step) -> bool:
         return False
     report.rows = [row for row in report.rows if row.passed or row.order != step.order]
     at = f" at {where.file.replace(chr(92), '/').rsplit('/', 1)[-1]}:{where.line}" if where.line else ""
-    report.note(f"in float64 this gradient is right; in {narrow[0]} a number on the way back through {where.op_name}{at} is too large or too small to be held")
+    report.note(
+        f"in float64 this gradient is right; in {narrow[0]} a number on the way back through {where.op_name}{at} is too large or too small to be held"
+    )
     step.bent = True
     return True
 
@@ -274,12 +283,19 @@ def _out_of_range(graph: Any, step: Step) -> Any:
         with np.errstate(all="ignore"):
             replay = Replay(graph, given, lambda node: given(node.value))
             replay.forward()
-            seeds = {at: np.asarray(c, dtype or graph.nodes[at].dtype) for c, at in zip(step.cotangents, graph.outputs, strict=True)}
+            seeds = {
+                at: np.asarray(c, dtype or graph.nodes[at].dtype)
+                for c, at in zip(step.cotangents, graph.outputs, strict=True)
+            }
             replay.backward({at: c for at, c in seeds.items() if graph.nodes[at].requires_grad}, watch)
 
     def compare(node: int, slot: int, c: Any) -> None:
         other, smallest = large.get((node, slot)), float(np.finfo(c.dtype).tiny)
-        lost = ~np.isfinite(c) if other is None else (~np.isfinite(c) & np.isfinite(other)) | ((np.abs(other) < smallest) & (other != 0))
+        lost = (
+            ~np.isfinite(c)
+            if other is None
+            else (~np.isfinite(c) & np.isfinite(other)) | ((np.abs(other) < smallest) & (other != 0))
+        )
         if lost.any() and not found:
             found.append(graph.nodes[node])
 
@@ -324,7 +340,9 @@ def enter_lost(report: Any, node: Any, why: str) -> None:
         f"the rule is right for numbers, but {why}; forward mode and gradients of gradients need it to run on tensors: "
         "write it with operators and NumPy functions, without np.asarray, float(), out= or assignment into an array"
     )
-    blame.mistake = Mistake("rule not recorded", "a gradient inside the rule ends where a tensor is turned into a plain array")
+    blame.mistake = Mistake(
+        "rule not recorded", "a gradient inside the rule ends where a tensor is turned into a plain array"
+    )
     report.blame = blame
 
 
@@ -335,7 +353,9 @@ def _why_lost(graph: Any, node: Any) -> str:
     op = node.op
     if op.composed is not None or op.saves:
         return ""
-    inputs = [tensor(graph.nodes[source].value, requires_grad=graph.nodes[source].requires_grad) for source in node.inputs]
+    inputs = [
+        tensor(graph.nodes[source].value, requires_grad=graph.nodes[source].requires_grad) for source in node.inputs
+    ]
     g = tensor(np.ones(node.shape, node.dtype), requires_grad=True)
     wanted = [x.requires_grad for x in inputs]
     with warnings.catch_warnings(record=True) as heard:
@@ -372,9 +392,7 @@ def _unrecorded(step: Step) -> bool:
             blame.file, blame.line, blame.index = reader.file, reader.line, node.index
             title = node.name if node.named else "a constant"
             at = f" at {blame.place}" if blame.place else ""
-            blame.problem = (
-                f"{title} of shape {node.shape} changes with the input, but was not recorded: it goes into {reader.op_name} (which makes {reader.name}){at}"
-            )
+            blame.problem = f"{title} of shape {node.shape} changes with the input, but was not recorded: it goes into {reader.op_name} (which makes {reader.name}){at}"
     else:
         blame.problem = f"the result changes with {', '.join(hidden)}, but nothing of that was recorded"
     blame.mistake = Mistake(
@@ -388,7 +406,10 @@ def _unrecorded(step: Step) -> bool:
 def _changed_constants(step: Step) -> list[int]:
     """Leaves without gradient that have other numbers when the input is moved a little."""
     graph = step.recorded.graph
-    moved = [(x + 1e-4 * d).astype(each.value.dtype) for x, d, each in zip(step.wide, step.directions, step.subject.inputs, strict=True)]
+    moved = [
+        (x + 1e-4 * d).astype(each.value.dtype)
+        for x, d, each in zip(step.wide, step.directions, step.subject.inputs, strict=True)
+    ]
     try:
         other = step.subject.record(moved).graph
     except Exception:
@@ -404,13 +425,17 @@ def _not_added_up(step: Step) -> None:
     report = step.report
     off = [
         x.name
-        for x, got, want, e in zip(step.subject.inputs, step.gradients, getattr(step, "bounded", step.gradients), step.errors, strict=True)
+        for x, got, want, e in zip(
+            step.subject.inputs, step.gradients, getattr(step, "bounded", step.gradients), step.errors, strict=True
+        )
         if not (np.abs(got - want) <= 16 * e + 1e-300).all()
     ]
     if off:
         report.note(f"every rule is right by itself, but their contributions to {', '.join(off)} were not added up")
     else:
-        report.note("every rule is right by itself: the function computes something else near the point than what was recorded at it")
+        report.note(
+            "every rule is right by itself: the function computes something else near the point than what was recorded at it"
+        )
 
 
 # -- values that are not numbers --------------------------------------------------------------------------------
@@ -426,9 +451,15 @@ def not_finite(step: Step) -> None:
     report.verdict = "undecided"
     for node in graph.nodes:
         bad = ~np.isfinite(node.value)
-        if node.op is not None and bad.any() and all(np.isfinite(graph.nodes[source].value).all() for source in node.inputs):
+        if (
+            node.op is not None
+            and bad.any()
+            and all(np.isfinite(graph.nodes[source].value).all() for source in node.inputs)
+        ):
             entry = [int(i) for i in np.argwhere(bad)[0]]
             where = f" at {node.file.replace(chr(92), '/').rsplit('/', 1)[-1]}:{node.line}" if node.line else ""
-            report.note(f"the result is not finite: {node.op_name}{where}, which makes {node.name}, first made {node.value[tuple(entry)]} at entry {entry}")
+            report.note(
+                f"the result is not finite: {node.op_name}{where}, which makes {node.name}, first made {node.value[tuple(entry)]} at entry {entry}"
+            )
             return
     report.note("the result is not finite, because what goes in is not")

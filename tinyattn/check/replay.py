@@ -161,7 +161,9 @@ class Replay:
             raise ValueError(f"the rule gave shape {contribution.shape} for an input of shape {shape}")
         return contribution
 
-    def backward(self, seeds: dict[int, Any], watch: Watcher | None = None, cut: Callable[[int, Any], list[Any]] | None = None) -> dict[int, Any]:
+    def backward(
+        self, seeds: dict[int, Any], watch: Watcher | None = None, cut: Callable[[int, Any], list[Any]] | None = None
+    ) -> dict[int, Any]:
         """Run the rules from the outputs back; gives the cotangent of every node that has one.
 
         ``watch(node, slot, contribution)`` sees each vector-Jacobian product; ``cut(node, g)`` gives what goes

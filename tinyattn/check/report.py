@@ -27,7 +27,9 @@ class Row:
 
     __slots__ = ("allowed", "difference", "expected", "found", "input", "oracle", "order", "way")
 
-    def __init__(self, input: str, order: int, way: str, oracle: str, found: float, expected: float, allowed: float) -> None:
+    def __init__(
+        self, input: str, order: int, way: str, oracle: str, found: float, expected: float, allowed: float
+    ) -> None:
         self.input, self.order, self.way, self.oracle = input, order, way, oracle
         self.found, self.expected, self.allowed = float(found), float(expected), float(allowed)
         same = self.found == self.expected or (math.isnan(self.found) and math.isnan(self.expected))
@@ -80,7 +82,9 @@ class Blame:
         return f"{self.file.replace(chr(92), '/').rsplit('/', 1)[-1]}:{self.line}" if self.line else ""
 
     def __repr__(self) -> str:
-        return f"Blame(op={self.op!r}, node={self.node!r}, place={self.place!r}, input={self.input!r}, entry={self.entry})"
+        return (
+            f"Blame(op={self.op!r}, node={self.node!r}, place={self.place!r}, input={self.input!r}, entry={self.entry})"
+        )
 
     def lines(self) -> list[str]:
         """In words."""
@@ -94,7 +98,9 @@ class Blame:
             near = abs(self.found - self.expected) < 1e-8 * abs(self.expected)
             digits = ".17g" if near else ".10g"
             off = f", off by {abs(self.found - self.expected):.1e}, more than rounding" if near else ""
-            lines.append(f"input {self.input}{at}: the rule gives {self.found:{digits}}, the forward says {self.expected:{digits}}{off}")
+            lines.append(
+                f"input {self.input}{at}: the rule gives {self.found:{digits}}, the forward says {self.expected:{digits}}{off}"
+            )
         if self.formula:
             lines.append(f"what should have held: {self.formula}")
         if self.mistake is not None:

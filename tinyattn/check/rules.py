@@ -82,7 +82,11 @@ def check_rule(
     points = _points(sample(rng) if callable(sample) else sample)
     if backward is None or not points:
         raise ArgumentError(
-            message("check_rule: a backward and a sample are needed.", "", "Write check_rule(forward, backward, np.array([1.0, 2.0]))."),
+            message(
+                "check_rule: a backward and a sample are needed.",
+                "",
+                "Write check_rule(forward, backward, np.array([1.0, 2.0])).",
+            ),
         )
     title = name or getattr(forward, "__name__", "forward")
     reports = []
@@ -112,10 +116,19 @@ def _arrays(inputs: tuple[Any, ...]) -> tuple[np.ndarray, ...]:
     return tuple(arrays)
 
 
-def op_of(forward: Callable[..., Any], backward: Any, inputs: tuple[np.ndarray, ...], name: str, definition: str = "") -> Op:
+def op_of(
+    forward: Callable[..., Any], backward: Any, inputs: tuple[np.ndarray, ...], name: str, definition: str = ""
+) -> Op:
     """An operation of a forward and a backward in plain NumPy."""
     names = _names(forward, len(inputs))
-    return Op(name, forward_of(forward), _rules(backward, len(inputs)), definition, sample=lambda rng: [(inputs, ())], inputs=names)
+    return Op(
+        name,
+        forward_of(forward),
+        _rules(backward, len(inputs)),
+        definition,
+        sample=lambda rng: [(inputs, ())],
+        inputs=names,
+    )
 
 
 def forward_of(forward: Callable[..., Any]) -> Callable[..., Any]:
@@ -123,7 +136,9 @@ def forward_of(forward: Callable[..., Any]) -> Callable[..., Any]:
 
     def run(*inputs: Any) -> Any:
         y = forward(*inputs)
-        return y if isinstance(y, (np.ndarray, np.generic, Duck, Tensor)) else np.asarray(y, dtype=np.result_type(*inputs))
+        return (
+            y if isinstance(y, (np.ndarray, np.generic, Duck, Tensor)) else np.asarray(y, dtype=np.result_type(*inputs))
+        )
 
     return run
 

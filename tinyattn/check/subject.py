@@ -52,7 +52,9 @@ class Recorded:
         What forward mode differentiates, after `push`; None when nothing moves.
     """
 
-    def __init__(self, outputs: list[Tensor], leaves: list[Tensor], names: list[str], variables: dict[str, Any]) -> None:
+    def __init__(
+        self, outputs: list[Tensor], leaves: list[Tensor], names: list[str], variables: dict[str, Any]
+    ) -> None:
         self._outputs, self._leaves = outputs, leaves
         self.outputs = [np.asarray(y.data) for y in outputs]
         named = list(zip(names, leaves, strict=True))
@@ -75,11 +77,14 @@ class Recorded:
         moving = [y for y in self._outputs if y.requires_grad]
         seeds = [tensor(np.ones(y.shape, y.dtype), requires_grad=True) for y in moving]
         found = autodiff.propagate(moving, seeds, self._leaves, create_graph=True) if moving else {}
-        inner = [ta.sum(found[x] * np.asarray(t, x.dtype)) for x, t in zip(self._leaves, tangents, strict=True) if x in found]
+        inner = [
+            ta.sum(found[x] * np.asarray(t, x.dtype)) for x, t in zip(self._leaves, tangents, strict=True) if x in found
+        ]
         total = sum(inner[1:], start=inner[0]) if inner else None
         slopes = autodiff.gradients_of(total, seeds) if total is not None and total.requires_grad else []
         if slopes:
             names = {f"{place}th seed": seed for place, seed in zip(self._moving(), seeds, strict=True)}
+            assert total is not None
             self.pushed = Graph.of(total, names=names, variables={})
         changes = dict(zip(map(id, moving), slopes, strict=False))
         return [np.asarray(changes[id(y)].data) if id(y) in changes else np.zeros(y.shape) for y in self._outputs]
@@ -103,7 +108,9 @@ class Subject:
         Where names of tensors are looked up.
     """
 
-    def __init__(self, f: Callable[..., Any], args: Sequence[Any], name: str = "", variables: dict[str, Any] | None = None) -> None:
+    def __init__(
+        self, f: Callable[..., Any], args: Sequence[Any], name: str = "", variables: dict[str, Any] | None = None
+    ) -> None:
         self.f, self.args, self.variables = f, list(args), variables or {}
         self.name = name or getattr(f, "__name__", type(f).__name__)
         self.places: list[int] = []
@@ -151,7 +158,9 @@ class Subject:
     @contextmanager
     def _parameters_at(self, arrays: Sequence[np.ndarray]) -> Any:
         """The parameters with other numbers, of any precision, for the length of a block."""
-        before = [(leaf.order, leaf.exchange(np.array(array))) for leaf, array in zip(self.parameters, arrays, strict=True)]
+        before = [
+            (leaf.order, leaf.exchange(np.array(array))) for leaf, array in zip(self.parameters, arrays, strict=True)
+        ]
         try:
             yield
         finally:
