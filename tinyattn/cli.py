@@ -73,6 +73,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(metavar="COMMAND")
     commands.add_parser("demo", help="the whole path once, on one sentence", add_help=False)
     commands.add_parser("learn", help="lessons to step through", add_help=False)
+    commands.add_parser("train", help="a tagger, or a model of characters, on your own text", add_help=False)
     commands.add_parser("check", help="is a gradient right, and if not, which rule is wrong?", add_help=False)
     commands.add_parser("draw", help="the computation graph of a tensor in your file", add_help=False)
     commands.add_parser("step", help="its replay as a page, a vector-Jacobian product at a time", add_help=False)
@@ -137,6 +138,12 @@ def _learn(words: Sequence[str]) -> int:
     return learn(words)
 
 
+def _train(words: Sequence[str]) -> int:
+    from tinyattn.models.command import main as train
+
+    return train(words)
+
+
 def _check(words: Sequence[str]) -> int:
     from tinyattn.check.command import main as check
 
@@ -161,6 +168,7 @@ def _picture(name: str) -> Command:
 _COMMANDS: dict[str, Command] = {
     "demo": _demo,
     "learn": _learn,
+    "train": _train,
     "check": _check,
     **{name: _picture(name) for name in ("draw", "step", "attention")},
 }
