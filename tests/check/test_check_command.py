@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - a table reads best with one line for each case
 """``tinyattn check FILE.py:NAME``: what it takes, what it prints, how it ends."""
 
 from __future__ import annotations

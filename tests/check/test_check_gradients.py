@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - a table reads best with one line for each case
 """What a check says about right and wrong gradients, and about what is neither."""
 
 from __future__ import annotations

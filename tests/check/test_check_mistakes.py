@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - a table reads best with one line for each case
 """Classic mistakes in gradients written by hand, each in the words of somebody who makes it, and its name."""
 
 from __future__ import annotations

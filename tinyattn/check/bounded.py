@@ -169,9 +169,9 @@ class Bounded(Duck):
     def added_up(self, axis: Axes, keepdims: bool) -> Any:
         """Sum along axes."""
         axes: Any = tuple(axis) if isinstance(axis, (list, tuple)) else axis
-        v = np.asarray(np.add.reduce(self.v, axis=axes, keepdims=keepdims))
+        v = np.asarray(self.v.sum(axis=axes, keepdims=keepdims))
         terms = self.v.size // max(v.size, 1) + 1
-        e = np.add.reduce(self.e + terms * self.u * np.abs(self.v), axis=axes, keepdims=keepdims)
+        e = (self.e + terms * self.u * np.abs(self.v)).sum(axis=axes, keepdims=keepdims)
         return self._new(v, e)
 
     def tidied(self) -> Any:

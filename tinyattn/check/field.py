@@ -261,7 +261,7 @@ class FieldArray(Duck):
         axes: Any = tuple(axis) if isinstance(axis, (list, tuple)) else axis
 
         def total(part: Any) -> Any:
-            return np.add.reduce(part, axis=axes, keepdims=keepdims)
+            return part.sum(axis=axes, keepdims=keepdims)
 
         if self.most * max(self.size, 1) > self.numbers.limit:
             self.tight()

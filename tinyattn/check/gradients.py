@@ -220,7 +220,8 @@ class Step:
         if not same:
             self.random = True
             report.note(
-                "two calls at the same point give different results: chance is involved. What was recorded once is checked; give a fixed seed to check the function itself."
+                "two calls at the same point give different results: chance is involved. What was recorded once is "
+                "checked; give a fixed seed to check the function itself."
             )
         if not all(np.isfinite(y).all() for y in self.recorded.outputs):
             pointing.not_finite(self)
@@ -228,7 +229,8 @@ class Step:
         if any(x.value.dtype != np.float64 for x in subject.inputs):
             kinds = sorted({str(x.value.dtype) for x in subject.inputs if x.value.dtype != np.float64})
             report.note(
-                f"inputs are {' and '.join(kinds)}: differences are taken in float64, and the gradient may be off by what {kinds[0]} rounds"
+                f"inputs are {' and '.join(kinds)}: differences are taken in float64, and the gradient may be off "
+                f"by what {kinds[0]} rounds"
             )
         self.constant = not any(self.recorded.graph.nodes[at].requires_grad for at in self.recorded.graph.outputs)
         return True
@@ -430,8 +432,7 @@ class Step:
             names = sorted({graph.nodes[at].op_name for at in self.exact.cut})
             report.exact = f"not decided for {', '.join(names)}: {next(iter(self.exact.cut.values()))}"
             return bool(self.exact)
-        if self.exact:
-            report.exact = "equal"
+        report.exact = "equal" if self.exact else "different"
         return bool(self.exact)
 
 
@@ -445,7 +446,8 @@ def bounded_run(graph: Any, wide: bool) -> Replay:
 
     def exact(value: Any) -> Bounded:
         array = np.asarray(value)
-        return Bounded.exact(array.astype(np.float64) if wide and array.dtype.kind == "f" else array)  # type: ignore[no-any-return]
+        array = array.astype(np.float64) if wide and array.dtype.kind == "f" else array
+        return Bounded.exact(array)  # type: ignore[no-any-return]
 
     def leaf(node: Any) -> Bounded:
         if node.op is None:

@@ -6,6 +6,7 @@ extrapolation show, and the rounding of the values divided by the step.
 
 from __future__ import annotations
 
+import itertools
 import math
 import warnings
 from collections.abc import Callable
@@ -31,8 +32,8 @@ class Slope:
     left, right : float
         One-sided slopes at the smallest step that can be trusted.
     kink : str
-        "" where left and right meet; "kink" where they do not; "infinite" where they grow without end; "edge" where there
-        are values on one side only.
+        "" where left and right meet; "kink" where they do not; "infinite" where they grow without end; "edge"
+        where there are values on one side only.
     remainder : float
         How fast the Taylor remainder falls: about 2 where the given slope is right, 1 where it is wrong; infinite for a
         function that is linear along the direction.
@@ -112,7 +113,7 @@ def _best(values: Values, powers: tuple[int, ...]) -> Slope:
     best = Slope(math.nan, math.inf)
     order = [(powers[i], powers[i + 1]) for i in range(len(powers) - 1)]
     refined = {small: (16 * centrals[small] - centrals[large]) / 15 for large, small in order}
-    for (_, first), (_, second) in zip(order, order[1:], strict=False):
+    for (_, first), (_, second) in itertools.pairwise(order):
         rounding = 1.2 * values.noise * 2.0**second
         error = 2 * abs(refined[first] - refined[second]) + abs(refined[first] - centrals[second]) * 1e-4 + rounding
         if error < best.error:
@@ -183,7 +184,7 @@ def complex_slope(phi: Callable[[complex], Any]) -> float:
 
 
 def scale_of(x: np.ndarray) -> np.ndarray:
-    """How far each entry may be moved: by its own size, so that 1e-8 stays positive; entries of 0 by that of the others."""
+    """How far each entry may be moved: by its own size, so that 1e-8 stays positive; a 0 by the size of the others."""
     size = np.abs(x)
     size = np.where(np.isfinite(size), size, 1.0)
     some = size[size > 0]

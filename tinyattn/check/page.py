@@ -62,7 +62,8 @@ def _table(report: Report) -> str:
     if not rows:
         return ""
     heads = ("input", "order", "way", "held against", "it gives", "should be", "difference", "allowed")
-    return f"<table><thead><tr>{''.join(f'<th>{head}</th>' for head in heads)}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
+    top = "".join(f"<th>{head}</th>" for head in heads)
+    return f"<table><thead><tr>{top}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
 
 
 def _picture(report: Report) -> str:

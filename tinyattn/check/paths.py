@@ -50,7 +50,8 @@ def candidates_by_path(scene: Any) -> Iterator[tuple[str, Any, str]]:
                 yield (
                     "overwritten instead of accumulated",
                     found,
-                    f"{what} is used {len(readers)} times, but only one contribution counts; contributions are added (+=)",
+                    f"{what} is used {len(readers)} times, but only one contribution counts; "
+                    "contributions are added (+=)",
                 )
 
 

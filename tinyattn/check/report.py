@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from tinyattn.check.blame import Fault
-from tinyattn.check.mistakes import Mistake
+from tinyattn.check.scene import Mistake
 from tinyattn.terminal import table
 
 
@@ -41,7 +41,8 @@ class Row:
         return self.difference <= self.allowed
 
     def __repr__(self) -> str:
-        return f"Row({self.input}, order {self.order}, {self.way} - {self.oracle}: {self.difference:.1e} of {self.allowed:.1e})"
+        ways = f"{self.way} - {self.oracle}"
+        return f"Row({self.input}, order {self.order}, {ways}: {self.difference:.1e} of {self.allowed:.1e})"
 
 
 class Blame:
@@ -99,12 +100,13 @@ class Blame:
             digits = ".17g" if near else ".10g"
             off = f", off by {abs(self.found - self.expected):.1e}, more than rounding" if near else ""
             lines.append(
-                f"input {self.input}{at}: the rule gives {self.found:{digits}}, the forward says {self.expected:{digits}}{off}"
+                f"input {self.input}{at}: the rule gives {self.found:{digits}}, "
+                f"the forward says {self.expected:{digits}}{off}"
             )
         if self.formula:
             lines.append(f"what should have held: {self.formula}")
         if self.mistake is not None:
-            lines.append(f"likely mistake: {self.mistake.name}; {self.mistake.text}")
+            lines += [f"likely mistake: {self.mistake.name}", f"  {self.mistake.text}"]
         return lines
 
 
@@ -171,8 +173,20 @@ class Report:
             lines.append(f"  Taylor remainder: {self._remainder()}")
         rows = [row for row in self.rows if full or not row.passed]
         if rows:
-            cells = [[r.input, r.order, r.way, r.oracle, f"{r.found:.6g}", f"{r.expected:.6g}", f"{r.difference:.1e}", f"{r.allowed:.1e}", "" if r.passed else "<--"]
-                     for r in rows]  # fmt: skip
+            cells = [
+                [
+                    r.input,
+                    r.order,
+                    r.way,
+                    r.oracle,
+                    f"{r.found:.6g}",
+                    f"{r.expected:.6g}",
+                    f"{r.difference:.1e}",
+                    f"{r.allowed:.1e}",
+                    "" if r.passed else "<--",
+                ]
+                for r in rows
+            ]
             heads = ["input", "order", "way", "held against", "it gives", "should be", "difference", "allowed", ""]
             lines += ["  " + line.rstrip() for line in table(cells, heads).splitlines()]
         return "\n".join(lines)
@@ -202,15 +216,29 @@ class Report:
         if self.blame is not None:
             b = self.blame
             blame = {
-                "op": b.op, "node": b.node, "place": b.place, "input": b.input, "entry": list(b.entry), "found": _plain(b.found),
-                "expected": _plain(b.expected), "problem": b.problem, "formula": b.formula,
+                "op": b.op,
+                "node": b.node,
+                "place": b.place,
+                "input": b.input,
+                "entry": list(b.entry),
+                "found": _plain(b.found),
+                "expected": _plain(b.expected),
+                "problem": b.problem,
+                "formula": b.formula,
                 "mistake": None if b.mistake is None else {"name": b.mistake.name, "text": b.mistake.text},
-            }  # fmt: skip
+            }
         rows = [{name: _plain(getattr(row, name)) for name in (*Row.__slots__, "passed")} for row in self.rows]
         return {
-            "name": self.name, "verdict": self.verdict, "order": self.order, "blame": blame, "others": self.others,
-            "notes": self.notes, "exact": self.exact, "taylor_slope": _plain(self.remainder), "rows": rows,
-        }  # fmt: skip
+            "name": self.name,
+            "verdict": self.verdict,
+            "order": self.order,
+            "blame": blame,
+            "others": self.others,
+            "notes": self.notes,
+            "exact": self.exact,
+            "taylor_slope": _plain(self.remainder),
+            "rows": rows,
+        }
 
 
 def _plain(value: Any) -> Any:

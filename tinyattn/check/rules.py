@@ -167,7 +167,7 @@ def _one_rule(rule: Callable[..., Any], count: int) -> Callable[..., Any]:
 
 
 def _like(c: Any, x: Any) -> Any:
-    """A contribution in the dtype of its input: a gradient in float64 of a float32 input is not the fault sought here."""
+    """A contribution in the dtype of its input: float64 for a float32 input is not the fault sought here."""
     if c is None or isinstance(c, (Duck, Tensor)) or isinstance(x, (Duck, Tensor)):
         return c
     array = np.asarray(c)
@@ -189,7 +189,8 @@ def _with_result(backward: Callable[..., Any], count: int) -> Callable[..., Any]
         return lambda g, y, *inputs: backward(g, *inputs)
     raise ArgumentError(
         message(
-            f"check_rule: the backward takes {needed} arguments; for {count} inputs it is called with {count + 1} or {count + 2}.",
+            f"check_rule: the backward takes {needed} arguments; for {count} inputs it is called with {count + 1} "
+            f"or {count + 2}.",
             "",
             "Write backward(g, *inputs) or backward(g, y, *inputs).",
         )
