@@ -25,6 +25,13 @@ if _pure_dot is not None:
 os.environ["MPLBACKEND"] = "Agg"
 
 
+@pytest.fixture(autouse=True)
+def print_options_stay() -> Iterator[None]:
+    """A lesson may set how NumPy prints; the tests after it see nothing of that."""
+    with np.printoptions():
+        yield
+
+
 @pytest.fixture
 def rng() -> np.random.Generator:
     """The same random numbers in every run."""
