@@ -162,9 +162,9 @@ NO_FAULTS = [
     ),
     (
         "A rule that is right but not decidable exactly",
-        "The textbook's gradient of log-softmax takes the exponential of the result. That is right for numbers, but it is no\n"
-        "identity of arithmetic: exp(log(z)) is z only for the real exponential, not for the one that stands for it in a\n"
-        "finite field.",
+        "The textbook's gradient of log-softmax takes the exponential of the result. That is right for numbers, but\n"
+        "it is no identity of arithmetic: exp(log(z)) is z only for the real exponential, not for the one that stands\n"
+        "for it in a finite field.",
         """
 def log_softmax(x):
     return x - np.log(np.exp(x).sum(axis=-1, keepdims=True))

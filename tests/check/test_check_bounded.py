@@ -12,7 +12,7 @@ from check.manydigits import ManyDigits
 
 import tinyattn as ta
 from tinyattn.check.bounded import Bounded
-from tinyattn.check.gradients import bounded_run
+from tinyattn.check.bounding import bounded_run
 from tinyattn.check.replay import Replay
 
 

@@ -7,14 +7,15 @@ rule behind a wrong one is not suspected.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import warnings
 from typing import Any
 
 import numpy as np
 
 from tinyattn.check.bounded import Bounded
-from tinyattn.check.numeric import Slope, complex_slope, scale_of, slope_of
-from tinyattn.check.replay import forward_of
+from tinyattn.check.bounding import bounded_run
+from tinyattn.check.numeric import GOOD, Slope, scale_of, slope_of
+from tinyattn.check.replay import composed_graph, forward_of
 
 MANY = 256  # entries that are looked at one by one; of more, the wrong one is found by halving
 
@@ -56,7 +57,9 @@ class Local:
         self.wanted = [graph.nodes[source].requires_grad for source in node.inputs]
         self.g = np.asarray(rng.normal(size=node.shape), dtype=node.dtype)
         self.rng = rng
+        self.closely = False
         self.wide = [x.astype(np.float64) if x.dtype.kind == "f" else x for x in self.inputs]
+        self.spread: Any = None  # what each value may be off by, times its cotangent
         self.noise, self.allowed = self._bounds()
 
     def forward(self, inputs: list[Any]) -> Any:
@@ -77,16 +80,30 @@ class Local:
         noise = float(np.abs(self.g).sum()) * size * 1e-14
         allowed: list[Any] = [None] * len(self.inputs)
         with np.errstate(all="ignore"):
-            try:
-                y = self._bounded(self.wide)
-                noise = float(np.add.reduce(_safe(np.abs(self.g) * y[0].e), axis=None)) + 1e-300
-                exact = [Bounded.exact(x) for x in self.inputs]
-                y, saved = self._bounded(self.inputs)
-                made = self.op.pull(Bounded.exact(self.g), y, saved, exact, self.params, self.wanted)
-                allowed = [None if c is None else np.asarray(Bounded.lift(c).e) for c in made]
-            except Exception:
-                pass
+            for way in (self._own_bounds, self._composed_bounds):
+                try:
+                    y, allowed = way()
+                except Exception:
+                    continue
+                self.spread = _safe(np.abs(self.g) * y.e)
+                noise = float(np.add.reduce(self.spread, axis=None)) + 1e-300
+                break
         return noise, allowed
+
+    def _own_bounds(self) -> tuple[Any, list[Any]]:
+        wide, _ = self._bounded(self.wide)
+        exact = [Bounded.exact(x) for x in self.inputs]
+        y, saved = self._bounded(self.inputs)
+        made = self.op.pull(Bounded.exact(self.g), y, saved, exact, self.params, self.wanted)
+        return wide, [None if c is None else np.asarray(Bounded.lift(c).e) for c in made]
+
+    def _composed_bounds(self) -> tuple[Any, list[Any]]:
+        """A fused op that does not run on these numbers, by its composed form."""
+        graph, places = composed_graph(self.graph, self.node)
+        run = bounded_run(graph, wide=False)
+        totals = run.backward({graph.outputs[0]: Bounded.exact(self.g)})
+        found = [totals.get(places.get(slot, -1)) for slot in range(len(self.inputs))]
+        return run.values[graph.outputs[0]], [None if c is None else np.asarray(c.e) for c in found]
 
     def _bounded(self, inputs: list[Any]) -> tuple[Any, Any]:
         values = [Bounded.exact(x) for x in inputs]
@@ -117,31 +134,41 @@ class Local:
             return np.add.reduce(g * self.forward(moved), axis=None)
 
         with np.errstate(all="ignore"):
-            found = slope_of(phi, noise)
-            return sharper(found, lambda: complex_slope(phi), noise)
+            found = slope_of(phi, noise, good=0.0 if self.closely else GOOD)
+            return self._sharper(found, slot, direction)
 
-
-def sharper(found: Slope, complex_step: Callable[[], float], noise: float) -> Slope:
-    """A complex step in place of a difference, where the two agree: it has no rounding to speak of."""
-    try:
-        beside = complex_step()
-    except Exception:
-        return found
-    if not found.kink and np.isfinite(beside) and abs(beside - found.value) <= found.error:
-        better = Slope(beside, min(found.error, 16 * noise + 1e-15 * abs(beside)))
+    def _sharper(self, found: Slope, slot: int, direction: np.ndarray) -> Slope:
+        """A complex step in place of a difference, where the two agree: it has no rounding to speak of."""
+        h, moved = 1e-30, list(self.wide)
+        moved[slot] = moved[slot] + 1j * h * direction
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("error", np.exceptions.ComplexWarning)
+                y = self.forward(moved) if self.op.composed is None else self.op.composed(*moved, *self.params)
+            changes = np.imag(np.asarray(y)) / h
+            beside = float(np.add.reduce(self.g * changes, axis=None))
+        except Exception:
+            return found
+        if found.kink or not np.isfinite(beside) or not abs(beside - found.value) <= found.error:
+            return found
+        spread = self.noise if self.spread is None else float(np.add.reduce(self.spread[changes != 0], axis=None))
+        better = Slope(beside, min(found.error, 4 * spread + 1e-15 * abs(beside)), found.step)
         better.remainder, better.left, better.right = found.remainder, found.left, found.right
         return better
-    return found
 
 
 def _safe(x: Any) -> np.ndarray:
     return np.nan_to_num(np.asarray(x, dtype=np.float64), nan=0.0, posinf=0.0, neginf=0.0)
 
 
-def fault_of(graph: Any, index: int, rng: np.random.Generator) -> Fault | None:
-    """Look at one node; None when each of its rules fits its forward."""
+def fault_of(graph: Any, index: int, rng: np.random.Generator, closely: bool = False) -> Fault | None:
+    """Look at one node; None when each of its rules fits its forward.
+
+    ``closely`` looks at single entries at once: along a direction through all of them a small fault of one is lost.
+    """
     node = graph.nodes[index]
     local = Local(graph, node, rng)
+    local.closely = closely
     try:
         with np.errstate(all="ignore"):
             made = local.rule(local.g)
@@ -175,20 +202,20 @@ def _look(local: Local, slot: int, c: Any) -> Fault | None:
     if x.size == 0:
         return None
     got = got.astype(np.float64)
-    direction = local.rng.normal(size=x.shape) * scale_of(local.wide[slot])
-    size = float(np.add.reduce(np.abs(_safe(got) * _safe(local.wide[slot])), axis=None))
-    slope = local.along(slot, direction, size)
     error = local.error_of(slot, np.asarray(c))
-    if not slope.kink and _fits(
-        np.add.reduce(got * direction, axis=None), slope, np.add.reduce(error * np.abs(direction), axis=None)
-    ):
+    if not local.closely and _fits_along(local, slot, got, error):
         return None
     return _worst(local, slot, got, error, fault)
 
 
-def _fits(found: Any, slope: Slope, allowed: Any) -> bool:
-    if not np.isfinite(slope.error):
-        return True  # nothing to hold it against
+def _fits_along(local: Local, slot: int, got: np.ndarray, error: np.ndarray) -> bool:
+    """Whether the rule's result agrees with the forward along one random direction."""
+    direction = local.rng.normal(size=got.shape) * scale_of(local.wide[slot])
+    size = float(np.add.reduce(np.abs(_safe(got) * _safe(local.wide[slot])), axis=None))
+    slope = local.along(slot, direction, size)
+    if slope.kink or not np.isfinite(slope.error):
+        return not slope.kink  # without a difference there is nothing to hold it against
+    found, allowed = np.add.reduce(got * direction, axis=None), np.add.reduce(error * np.abs(direction), axis=None)
     return bool(abs(found - slope.value) <= slope.error + allowed + 1e-300)
 
 
@@ -249,7 +276,7 @@ def faults_of(graph: Any, rng: np.random.Generator, only: tuple[int, ...] | None
     for node in reversed(graph.nodes):
         if node.op is None or not node.requires_grad or (only is not None and node.index not in only):
             continue
-        fault = fault_of(graph, node.index, rng)
+        fault = fault_of(graph, node.index, rng, closely=only is not None)
         if fault is not None:
             found.append(fault)
     return found

@@ -11,6 +11,7 @@ import numpy as np
 
 from tinyattn.check import pointing
 from tinyattn.check.bounded import Bounded
+from tinyattn.check.bounding import bounded_run, pulled_plainly
 from tinyattn.check.exact import exact_check
 from tinyattn.check.numeric import Slope, complex_slope, scale_of, slope_of
 from tinyattn.check.replay import Replay, words_of
@@ -164,6 +165,8 @@ class Step:
         self.rng, self.report = check.rng, check.report
         self.constant = False
         self.random = self.bent = False
+        self.exact: Any = None
+        self.fused: frozenset[int] = frozenset()
         self.cotangents: Arrays = []
         self.directions = [
             _in_precision(self.rng.normal(size=x.value.shape) * scale_of(x.value.astype(np.float64)), x.value.dtype)
@@ -303,7 +306,7 @@ class Step:
                 for c, at in zip(self.cotangents, graph.outputs, strict=True)
                 if graph.nodes[at].requires_grad
             }
-            totals = narrow.backward(seeds, cut=lambda index, g: _pulled_plainly(narrow, index, g))
+            totals = narrow.backward(seeds, cut=lambda index, g: pulled_plainly(narrow, index, g))
         self.errors = [
             np.asarray(totals[at].e) if at in totals else np.zeros(x.value.shape)
             for at, x in zip(self.recorded.leaves, self.subject.inputs, strict=True)
@@ -370,7 +373,9 @@ class Step:
             or not abs(beside - slope.value) <= slope.error + 4 * self._plain_bound(bound, slot)
         ):
             return True
-        return self._row(name, "reverse", "complex step", found, beside, 4 * bound + 4e-16 * abs(beside))
+        return self._row(
+            name, "reverse", "complex step", found, beside, 4 * bound + 16 * self.noise + 4e-16 * abs(beside)
+        )
 
     def _plain_bound(self, bound: float, slot: int) -> float:
         eps = float(np.finfo(self.subject.inputs[slot].value.dtype).eps)
@@ -410,7 +415,7 @@ class Step:
             top = graph.outputs[0]
             found = run.backward(
                 {top: Bounded.exact(np.ones((), graph.nodes[top].dtype))},
-                cut=lambda index, g: _pulled_plainly(run, index, g),
+                cut=lambda index, g: pulled_plainly(run, index, g),
             )
         for place, c in enumerate(self.cotangents):
             at = next((node.index for node in graph.nodes if node.name == f"{place}th seed"), -1)
@@ -432,55 +437,14 @@ class Step:
             names = sorted({graph.nodes[at].op_name for at in self.exact.cut})
             report.exact = f"not decided for {', '.join(names)}: {next(iter(self.exact.cut.values()))}"
             return bool(self.exact)
-        report.exact = "equal" if self.exact else "different"
+        if report.exact in ("", "equal"):  # what an order before could not decide is not forgotten
+            report.exact = "equal" if self.exact else "different"
         return bool(self.exact)
 
 
 def _in_precision(x: Any, dtype: np.dtype[Any]) -> np.ndarray:
     """Random numbers that a precision can hold, so that nothing is rounded when they go in."""
     return np.asarray(x, dtype=dtype if dtype.kind == "f" else np.float64).astype(np.float64)
-
-
-def bounded_run(graph: Any, wide: bool) -> Replay:
-    """The forwards of a graph on numbers that carry bounds; ``wide`` in float64 whatever was recorded."""
-
-    def exact(value: Any) -> Bounded:
-        array = np.asarray(value)
-        array = array.astype(np.float64) if wide and array.dtype.kind == "f" else array
-        return Bounded.exact(array)  # type: ignore[no-any-return]
-
-    def leaf(node: Any) -> Bounded:
-        if node.op is None:
-            return exact(node.value)
-        value = exact(node.value)  # a node that does not run on these numbers: taken as it is, with a wide bound
-        return Bounded(value.v, 1e3 * float(np.finfo(value.v.dtype).eps) * np.abs(value.v))
-
-    replay = Replay(
-        graph,
-        lambda x: x if isinstance(x, Bounded) else exact(x) if isinstance(x, np.ndarray) else Bounded.lift(x),
-        leaf,
-    )
-    replay.forward()
-    return replay
-
-
-def _pulled_plainly(replay: Replay, index: int, g: Any) -> list[Any]:
-    """A rule that does not run on bounded numbers, on plain ones, with a wide bound."""
-    node = replay.graph.nodes[index]
-    inputs = [replay.graph.nodes[source].value for source in node.inputs]
-    params = tuple(node.params.values())
-    wanted = [replay.graph.nodes[source].requires_grad for source in node.inputs]
-    result = node.op.forward(*inputs, *params)
-    y, saved = result if node.op.saves else (result, None)
-    made = node.op.pull(np.asarray(g.v, node.dtype), y, saved, inputs, params, wanted)
-    share = float(np.max(g.e / np.maximum(np.abs(g.v), 1e-300), initial=0.0)) if g.v.size else 0.0
-    off = min(share, 1.0) + 1e3 * float(np.finfo(node.dtype).eps)
-    return [
-        None
-        if c is None or not want
-        else Bounded(np.asarray(c), off * float(np.abs(c).max(initial=0.0)) * np.ones(np.shape(c)))
-        for c, want in zip(made, wanted, strict=True)
-    ]
 
 
 __all__ = ["Recorded", "Step", "check_gradients"]

@@ -73,7 +73,11 @@ class Values:
 
 
 def slope_of(
-    phi: Callable[[float], float], noise: float = 0.0, claimed: float | None = None, off: float = 0.0
+    phi: Callable[[float], float],
+    noise: float = 0.0,
+    claimed: float | None = None,
+    off: float = 0.0,
+    good: float = GOOD,
 ) -> Slope:
     """The slope of ``phi`` at 0, with its error.
 
@@ -87,6 +91,8 @@ def slope_of(
         A slope to hold the Taylor remainder against.
     off : float
         What that slope may be off by, by its own rounding.
+    good : float
+        Relative error at which no further steps are tried.
 
     Examples
     --------
@@ -99,7 +105,7 @@ def slope_of(
     """
     values = Values(phi, noise)
     found = _best(values, NEAR)
-    if not found.error <= GOOD * abs(found.value):
+    if not found.error <= good * abs(found.value):
         found = min(found, _best(values, FAR), key=lambda each: each.error)
     _look_at_sides(values, found)
     if claimed is not None:

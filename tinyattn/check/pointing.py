@@ -39,6 +39,8 @@ def point(step: Step, kind: str, error: Exception | None = None) -> None:
         return
     report.verdict = "wrong"
     faults = faults_of(graph, step.rng)
+    if not faults and step.exact is not None and step.exact.wrong:
+        faults = faults_of(graph, step.rng, step.exact.wrong)
     if faults:
         _enter(step, faults)
         return

@@ -21,7 +21,7 @@ class Inside:
     """A fused node by its composed form: a small graph of its own, run on the same numbers."""
 
     def __init__(self, replay: Replay, node: Any, inputs: list[Any]) -> None:
-        graph, self.leaves = _composed_graph(replay.graph, node)
+        graph, self.leaves = composed_graph(replay.graph, node)
         given = {at: inputs[slot] for slot, at in self.leaves.items()}
         self.replay = Replay(graph, replay.lift, lambda inner: given[inner.index], replay.still)
         self.replay.forward()
@@ -37,7 +37,7 @@ class Inside:
         return [totals.get(self.leaves.get(slot, -1)) for slot in range(count)]
 
 
-def _composed_graph(graph: Any, node: Any) -> tuple[Any, dict[int, int]]:
+def composed_graph(graph: Any, node: Any) -> tuple[Any, dict[int, int]]:
     """Record the composed form of a node; gives its graph and where its inputs stand in it."""
     from tinyattn import Graph, tensor
 
