@@ -40,6 +40,7 @@ def test_the_version() -> None:
     (["demo", "--sentence", ""], "The sentence is empty"),
     (["demo", "--word", "dog"], "'dog' is not in the sentence"),
     (["demo", "--corpus", "no-such-file"], "tinyattn: no-such-file: No such file or directory"),
+    (["demo", "--corpus", ""], "tinyattn: '': No such file or directory"),
     (["demo", "--vectors", "."], "tinyattn: .: Is a directory"),
 ])
 def test_what_cannot_be_done_ends_with_2_and_words_on_stderr(words: list[str], said: str, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from functools import partial
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from tinyattn import data, nn, ops
 from tinyattn.demo import Options, gradients, run, step, tagger
 from tinyattn.demo.paper import Paper
 from tinyattn.demo.sentence import read
+from tinyattn.errors import MissingLibraryError
 
 FILES = ["graph.dot", "graph.svg", "graph.txt", "weights.dot", "weights.svg", "weights.txt"]
 
@@ -224,6 +226,26 @@ def test_without_a_renderer_the_text_forms_are_written_and_it_is_said(tmp_path, 
     out = demo(tmp_path, capsys)
     assert "Not written: graph.svg and weights.svg." in out and "no-such-program" in out
     assert sorted(os.listdir(tmp_path / "out")) == [name for name in FILES if not name.endswith(".svg")]
+
+
+def test_without_the_library_the_listings_are_written_and_it_is_said(tmp_path, capsys, quick, monkeypatch) -> None:
+    monkeypatch.setitem(sys.modules, "graphviz", None)
+    out = demo(tmp_path, capsys)
+    assert "Not written: graph.svg, graph.dot, weights.svg and weights.dot.\n  The library graphviz" in out
+    assert "pip install graphviz" in out and sorted(os.listdir(tmp_path / "out")) == ["graph.txt", "weights.txt"]
+
+
+def test_another_module_called_viz_is_refused_before_anything_is_computed(tmp_path, capsys, monkeypatch) -> None:
+    monkeypatch.setitem(sys.modules, "viz", ModuleType("viz"))
+    with pytest.raises(MissingLibraryError, match="not tinyattn's"):
+        demo(tmp_path, capsys)
+    assert capsys.readouterr().out == "" and not (tmp_path / "out").exists()
+
+
+def test_one_sentence_to_learn_from_is_said_in_the_singular(tmp_path: Path, capsys, quick) -> None:
+    path = tmp_path / "two.conllu"
+    path.write_text("".join(f"1\t{word}\t_\tPRON" + "\t_" * 6 + "\n\n" for word in "ab"), encoding="utf-8")
+    assert " 1 sentence to learn from" in " ".join(demo(tmp_path, capsys, corpus=str(path)).split())
 
 
 @pytest.mark.slow

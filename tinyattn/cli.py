@@ -52,7 +52,7 @@ def _in_words(command: Command, words: Sequence[str], ascii: bool) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
     except OSError as error:
-        text = f"{error.filename}: {error.strerror}" if error.filename else str(error)
+        text = f"{error.filename or repr('')}: {error.strerror}" if error.filename is not None else str(error)
     except KeyboardInterrupt:
         say("\nStopped.", ascii, sys.stderr)
         return 130

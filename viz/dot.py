@@ -95,10 +95,8 @@ def side_by_side(views: Sequence[View], titles: Sequence[str], style: Style, not
 
 def new_graph(theme: colours.Theme, **attributes: str) -> Any:
     """An empty directed graph with the fonts and colours of a theme."""
-    import graphviz
-
     roles = colours.palette(theme)
-    graph = graphviz.Digraph("tinyattn")
+    graph = render.library().Digraph("tinyattn")
     graph.attr("graph", bgcolor=roles["background"], pad="0.15", fontname=FONT, **attributes)
     graph.attr("node", shape="box", fontname=FONT, fontcolor=roles["text"], margin="0.08,0.05")
     graph.attr("edge", fontname=FONT, fontsize=str(TEXT_SIZE), color=roles["edge"], fontcolor=roles["muted"])

@@ -12,8 +12,10 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+from importlib import import_module
+from typing import Any
 
-from tinyattn.errors import GraphError, MissingToolError, message
+from tinyattn.errors import GraphError, MissingLibraryError, MissingToolError, message
 from viz.labels import has_wide
 
 VARIABLE = "TINYATTN_DOT"
@@ -35,6 +37,28 @@ NO_RENDERER = message(
     f"    {_INSTALL}\n"
     "  PDF and EPS, and Chinese, Japanese or Korean text in PNG, need Graphviz itself (and a font for it).",
 )
+
+
+def library(part: str = "graphviz") -> Any:
+    """The library ``graphviz``, or a module of it, imported when a picture is asked for and not before.
+
+    Raises
+    ------
+    MissingLibraryError
+        When it is not installed.
+    """
+    try:
+        return import_module(part)
+    except ModuleNotFoundError as error:
+        if error.name != "graphviz":
+            raise
+    raise MissingLibraryError(
+        message(
+            "The library graphviz is not installed, so this picture was not drawn.",
+            "It writes the picture in Graphviz's language; the drawing's .text needs no library.",
+            "Write: pip install graphviz",
+        )
+    )
 
 
 def find(setting: str | None = None) -> str | None:
@@ -125,17 +149,14 @@ def _located(program: str) -> str | None:
 
 
 def _options(form: str) -> list[str]:
-    from graphviz.backend import dot_command
-
+    dot_command = library("graphviz.backend.dot_command")
     extra = ["-Gdpi=144"] if form == "png" else []
     return [str(part) for part in dot_command.command("dot", form)[1:]] + extra
 
 
 def _run(command: list[str], dot: str, seconds: float) -> tuple[bytes | None, str]:
     """The output, or None and what the program said; its warnings stay off the user's terminal."""
-    import graphviz
-    from graphviz.backend import execute
-
+    graphviz, execute = library(), library("graphviz.backend.execute")
     try:
         done = execute.run_check(
             command, input=dot.encode("utf-8"), capture_output=True, quiet=True, timeout=seconds

@@ -7,7 +7,9 @@ import sysconfig
 
 import pytest
 
-from tinyattn.errors import GraphError, MissingToolError
+import tinyattn as ta
+import viz
+from tinyattn.errors import GraphError, MissingLibraryError, MissingToolError
 from viz import render
 
 DOT = 'digraph { n0 [label="a"]; n1 [label="b"]; n0 -> n1 }'
@@ -140,3 +142,13 @@ def test_the_settings_of_the_graphviz_package_are_left_alone():
     before = dot_command.DOT_BINARY
     render.draw(DOT, "svg", renderer="graphviz-pure")
     assert dot_command.DOT_BINARY == before
+
+
+def test_without_the_library_it_is_said_what_to_install_and_the_listing_is_still_there(monkeypatch):
+    monkeypatch.setitem(sys.modules, "graphviz", None)
+    x = ta.tensor([1.0, 2.0], requires_grad=True)
+    drawing = viz.draw((x * x).sum())
+    assert "multiply(x, x)" in drawing.text
+    for picture in (lambda: drawing.dot, lambda: drawing.svg, lambda: render.draw(DOT, "svg")):
+        with pytest.raises(MissingLibraryError, match="pip install graphviz"):
+            picture()

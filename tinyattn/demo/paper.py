@@ -39,8 +39,8 @@ class Paper:
     def heading(self, text: str) -> None:
         """Begin a part."""
         self.gap()
-        self.lines(text)
-        self.lines("─" * display_width(text))
+        say_table([], [text], self.ascii)  # which draws a line under it, as long as what the terminal can show
+        self._at_gap = False
 
     def text(self, text: str) -> None:
         """Print a paragraph, in lines of ordinary length."""

@@ -10,21 +10,21 @@ from tinyattn import nn
 from tinyattn._viz import load_viz
 from tinyattn.demo.paper import Paper, listed
 from tinyattn.demo.sentence import Input
-from tinyattn.errors import ArgumentError, GraphError, MissingToolError, message
+from tinyattn.errors import ArgumentError, GraphError, MissingLibraryError, MissingToolError, message
 
 MOST_WORDS = 30  # in the heat map: beyond that nobody can read it
 _WHAT = {
     "graph.svg": "the computation graph: values, gradients, shapes",
-    "graph.dot": "the same in Graphviz's language",
-    "graph.txt": "the same as a listing, a line a node",
+    "graph.dot": "the graph in Graphviz's language",
+    "graph.txt": "the graph as a listing, a line a node",
     "weights.svg": "the attention weights as a heat map",
-    "weights.dot": "the same in Graphviz's language",
-    "weights.txt": "the same as a table",
+    "weights.dot": "the heat map in Graphviz's language",
+    "weights.txt": "the weights as a table",
 }
 
 
 def prepare(folder: str) -> str:
-    """Make the folder and see that it can be written to, before anything is computed for it.
+    """Make the folder and see that it can be written to and drawn for, before anything is computed for it.
 
     Returns
     -------
@@ -35,7 +35,10 @@ def prepare(folder: str) -> str:
     ------
     ArgumentError
         When it cannot be made or written to.
+    MissingLibraryError
+        When another module stands in the way of the pictures.
     """
+    load_viz()
     path = os.path.abspath(os.path.expanduser(folder))
     try:
         os.makedirs(path, exist_ok=True)
@@ -69,14 +72,11 @@ def write(given: Input, loss: ta.Tensor, steps: nn.AttentionSteps, folder: str, 
         try:
             drawings[stem].save(os.path.join(folder, name))
             written.append([os.path.join(folder, name), what])
-        except (MissingToolError, GraphError) as error:
+        except (MissingToolError, MissingLibraryError, GraphError) as error:  # the listing needs neither
             refused.setdefault(str(error), []).append(name)
-        except ModuleNotFoundError as error:  # the listing needs neither program nor library
-            reason = f"The library {error.name} is not installed.\n  Write: pip install {error.name}"
-            refused.setdefault(reason, []).append(name)
     paper.table(written)
     if len(few) < len(given.words):
         paper.text(f"The heat map has the first {len(few)} of the {len(given.words)} words.")
     for reason, names in refused.items():
-        paper.lines(f"Not written: {listed(names)}. {reason}")
+        paper.lines(f"Not written: {listed(names)}.\n  {reason}")
 
