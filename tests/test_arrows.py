@@ -133,5 +133,5 @@ def test_importing_the_engine_loads_numpy_and_little_else() -> None:
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = {name.split(".")[0] for name in run.stdout.split()}
     heavy = {"sympy", "mpmath", "graphviz", "matplotlib", "torch", "viz", "asyncio", "dataclasses", "inspect",
-             "unittest", "subprocess", "email", "http", "urllib"}
+             "unittest", "subprocess", "email", "http", "urllib", "threading"}
     assert not loaded & heavy, sorted(loaded)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import threading
+from _thread import _local, allocate_lock  # what threading gives, without a millisecond of `import threading`
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 
-class Mode(threading.local):
+class Mode(_local):
     """The switches of one thread."""
 
     recording = True
@@ -34,7 +34,7 @@ class Switches:
 
 
 switches = Switches()
-_counting = threading.Lock()
+_counting = allocate_lock()
 
 
 @contextmanager

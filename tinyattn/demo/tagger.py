@@ -118,8 +118,9 @@ def compare(corpus: Corpus, options: Options, paper: Paper) -> bool:
     starts = STARTS if options.corpus is None else 1
     paper.text(
         f"Embedding, position, self-attention and a linear layer of width {WIDTH} learn tags from {corpus.source}: "
-        f"{len(corpus.train)} sentence{'s' * (len(corpus.train) > 1)} to learn from, {len(corpus.held_out)} to be judged by. Beside it learns the "
-        "same model without attention, which sees of each word only itself and its place."
+        f"{len(corpus.train)} sentence{'s' * (len(corpus.train) > 1)} to learn from, {len(corpus.held_out)} to be "
+        "judged by. Beside it learns the same model without attention, which sees of each word only itself and its "
+        "place."
         + (f" Both learn from {starts} random starts; accuracies are means." if starts > 1 else "")
     )
     paper.flush()

@@ -7,7 +7,7 @@ exact numbers.
 from __future__ import annotations
 
 import functools
-import threading
+from _thread import allocate_lock
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -56,7 +56,7 @@ class Care:
         self.wanted = 0
 
 
-care, _counting = Care(), threading.Lock()
+care, _counting = Care(), allocate_lock()
 
 
 @contextmanager
