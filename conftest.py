@@ -22,7 +22,6 @@ STRICT_SKIPS = bool(os.environ.get("CI")) and os.environ.get("TINYATTN_STRICT_SK
 _pure_dot = next(Path(sysconfig.get_path("scripts")).glob("graphviz-pure*"), None)
 if _pure_dot is not None:
     os.environ["TINYATTN_DOT"] = str(_pure_dot)
-os.environ["MPLBACKEND"] = "Agg"
 
 
 @pytest.fixture(autouse=True)

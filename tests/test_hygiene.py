@@ -106,6 +106,14 @@ def locked(name: str) -> dict[str, set[str]]:
     return versions
 
 
+@pytest.mark.parametrize("extra", pyproject()["project"]["optional-dependencies"])
+def test_every_extra_is_explained_in_both_readmes(extra: str) -> None:
+    for page in ("README.md", "README.zh.md"):
+        lines = (ROOT / page).read_text(encoding="utf-8").splitlines()
+        rows = [line.split("|")[1] for line in lines if line.startswith("| `")]
+        assert any(f"`{extra}`" in row for row in rows), f"{page} says nothing of the extra {extra}"
+
+
 LOCKS = {"requirements.lock": "test", "requirements-all.lock": "all", "requirements-lint.lock": "lint",
          "requirements-lowest.lock": "test"}
 
