@@ -77,7 +77,8 @@ def measure(work: Workload, dtype: str, rounds: int, seconds: float) -> dict[str
 
 def row(result: dict[str, Any]) -> list[str]:
     if "wrong" in result:
-        return [result["name"], result["dtype"], f"WRONG: {result['wrong']} is off by {result['error']:.1e}", "", "", ""]
+        wrong = f"WRONG: {result['wrong']} is off by {result['error']:.1e}"
+        return [result["name"], result["dtype"], wrong, "", "", ""]
     best = result["best"]
     peer = best.get("torch")
     return [

@@ -26,7 +26,9 @@ def leaves(arrays: dict[str, np.ndarray], *left_out: str) -> dict[str, ta.Tensor
     return {name: ta.tensor(array, requires_grad=True) for name, array in arrays.items() if name not in left_out}
 
 
-def pair(parameters: dict[str, ta.Tensor], loss_of: Callable[[], ta.Tensor], update: Callable[[], None] | None = None) -> Pair:
+def pair(
+    parameters: dict[str, ta.Tensor], loss_of: Callable[[], ta.Tensor], update: Callable[[], None] | None = None
+) -> Pair:
     """The step that clears gradients, computes the loss and runs backward; and the way to read its outcome."""
     state: dict[str, float] = {}
 
@@ -84,7 +86,8 @@ def mlp(cfg: dict[str, Any], arrays: dict[str, np.ndarray]) -> Pair:
 def mlp_scalar(cfg: dict[str, Any], arrays: dict[str, np.ndarray]) -> Pair:
     sizes = cfg["sizes"]
     depth = len(sizes) - 1
-    p = {name: [ta.tensor(v, requires_grad=True) for v in array.ravel()] for name, array in arrays.items() if name != "y"}
+    given = {name: array for name, array in arrays.items() if name != "y"}
+    p = {name: [ta.tensor(v, requires_grad=True) for v in array.ravel()] for name, array in given.items()}
     y = [float(v) for v in arrays["y"].ravel()]
     everything = [x for group in p.values() for x in group]
     optimiser = ta.optim.SGD([x for name, group in p.items() if name != "X" for x in group], lr=cfg["lr"])

@@ -191,13 +191,15 @@ def workloads() -> list[Workload]:
     ]
     heads = [
         Workload(
-            f"head {n}x{d}", f"attention, n={n} d={d}", {"n": n, "d": d}, head_arrays, tape.attn, head_by_hand, head_torch
+            f"head {n}x{d}", f"attention, n={n} d={d}", {"n": n, "d": d},
+            head_arrays, tape.attn, head_by_hand, head_torch,
         )
         for n, d in ((4, 8), (12, 64))
     ]
     chains = [
         Workload(
-            f"chain {size}", "x = x + tanh(x), again and again", {"N": size}, chain_arrays, tape.chain, chain_by_hand, chain_torch
+            f"chain {size}", "x = x + tanh(x), again and again", {"N": size},
+            chain_arrays, tape.chain, chain_by_hand, chain_torch,
         )
         for size in (10_000, 100_000)
     ]

@@ -75,19 +75,23 @@ def _watch_forward(node: Tensor) -> None:
     entry_by_entry = definition.startswith("y[...]") and "sum_" not in definition
     entry = first_made(result, [np.asarray(x.data) for x in node.inputs], entry_by_entry)
     if entry is not None:
-        raise _blame(node, f"{node.op.name} first made {_word(result[entry])}, at entry {list(entry)} of its result.", _values(node, entry))
+        what = f"{node.op.name} first made {_word(result[entry])}, at entry {list(entry)} of its result."
+        raise _blame(node, what, _values(node, entry))
 
 
 def _watch_backward(node: Tensor, slot: int, contribution: Any) -> None:
     assert node.op is not None
-    array = np.asarray(getattr(contribution, "data", contribution)) if not isinstance(contribution, np.ndarray) else contribution
+    array = contribution
+    if not isinstance(array, np.ndarray):
+        array = np.asarray(getattr(contribution, "data", contribution))
     if array.dtype.kind != "f" or np.isfinite(array).all() or not all(np.isfinite(x.data).all() for x in node.inputs):
         return
     entry = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
     x = node.inputs[slot]
     name = names.known_name(x, caller_variables(_caller()))
-    what = f"the backward pass of {node.op.name} first made {_word(array[entry])}, at entry {list(entry)} of the gradient of {name}."
-    raise _blame(node, what, f"There {name} is {x.data[entry]:.6g}: the slope of {node.op.name} is not finite at that point.")
+    made = f"the backward pass of {node.op.name} first made {_word(array[entry])}"
+    why = f"There {name} is {x.data[entry]:.6g}: the slope of {node.op.name} is not finite at that point."
+    raise _blame(node, f"{made}, at entry {list(entry)} of the gradient of {name}.", why)
 
 
 def _caller() -> Any:
@@ -109,7 +113,8 @@ def _values(node: Tensor, entry: tuple[int, ...]) -> str:
         if _broadcasts(array.shape, node.shape):
             parts.append(f"{name} = {np.broadcast_to(array, node.shape)[entry]:.6g}")
         else:
-            parts.append(f"{name}: {array.shape} from {np.min(array, initial=np.inf):.6g} to {np.max(array, initial=-np.inf):.6g}")
+            least, largest = np.min(array, initial=np.inf), np.max(array, initial=-np.inf)
+            parts.append(f"{name}: {array.shape} from {least:.6g} to {largest:.6g}")
     return f"There went in {', '.join(parts)}."
 
 

@@ -7,14 +7,14 @@ import tempfile
 
 
 def write_whole(path: str | os.PathLike[str], content: str | bytes) -> None:
-    """Write a file so that a reader sees the old content or the new, never a part.
+    r"""Write a file so that a reader sees the old content or the new, never a part.
 
     Parameters
     ----------
     path : str or path
         Where the file goes; its folder must exist.
     content : str or bytes
-        Text is written as UTF-8 with ``\\n`` line ends on every platform.
+        Text is written as UTF-8 with ``\n`` line ends on every platform.
 
     Raises
     ------
@@ -25,9 +25,9 @@ def write_whole(path: str | os.PathLike[str], content: str | bytes) -> None:
     --------
     >>> import pathlib, tempfile
     >>> target = pathlib.Path(tempfile.mkdtemp()) / "a.txt"
-    >>> write_whole(target, "查询\\n")
+    >>> write_whole(target, "查询\n")
     >>> target.read_text(encoding="utf-8")
-    '查询\\n'
+    '查询\n'
     """
     target = os.path.abspath(os.fspath(path))
     data = content.encode("utf-8") if isinstance(content, str) else content
