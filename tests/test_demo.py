@@ -242,6 +242,11 @@ def test_another_module_called_viz_is_refused_before_anything_is_computed(tmp_pa
     assert capsys.readouterr().out == "" and not (tmp_path / "out").exists()
 
 
+def test_models_that_lose_to_the_most_frequent_tag_are_not_praised(tmp_path: Path, capsys, quick) -> None:
+    said = "Neither model is as good as giving each word its most frequent tag"
+    assert said in " ".join(demo(tmp_path, capsys).split())
+
+
 def test_one_sentence_to_learn_from_is_said_in_the_singular(tmp_path: Path, capsys, quick) -> None:
     path = tmp_path / "two.conllu"
     path.write_text("".join(f"1\t{word}\t_\tPRON" + "\t_" * 6 + "\n\n" for word in "ab"), encoding="utf-8")

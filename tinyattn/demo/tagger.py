@@ -219,6 +219,8 @@ def _print_accuracies(corpus: Corpus, models: dict[str, list[Tagger]], paper: Pa
         else "Attention did not help here." if gain == 0
         else f"Attention gets {amount} fewer of the {words} held-out words right."
     )  # fmt: skip
+    if max(means[label][0] for label in models) < means["most frequent tag"][0]:
+        verdict += " Neither model is as good as giving each word its most frequent tag: they learn only briefly."
     paper.text(verdict + (" So few words are judged that another --seed moves this by a few." if words < 500 else ""))
 
 
