@@ -53,9 +53,9 @@ def test_a_wrong_example_would_be_seen() -> None:
     assert run_examples(wrong.replace("3", "2"), "page") == ""
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if page.stem != "derivations"], ids=name)
+@pytest.mark.parametrize("page", [page for page in PAGES if page.stem not in ("derivations", "checking")], ids=name)
 def test_every_python_block_is_an_example_that_runs(page: Path) -> None:
-    """The derivations also show programs that they print themselves."""
+    """Derivations and checks also show programs that their scripts print or run themselves, and have tests of their own."""
     text = page.read_text(encoding="utf-8")
     assert [before for before, block in blocks(text, "python") if ">>>" not in block] == []
     assert text.count("\n```") % 2 == 0

@@ -52,7 +52,7 @@ def test_the_wheel_holds(listed: list[str], folder: str, pattern: str, inside: s
 
 
 def test_the_wheel_holds_nothing_else(listed: list[str]) -> None:
-    assert {name.split("/")[0] for name in listed} == {"tinyattn", "viz", information(listed)}
+    assert {name.split("/")[0] for name in listed} == {"tinyattn", "viz", "pytest_tinyattn.py", information(listed)}
     assert not [name for name in listed if "__pycache__" in name or "/tests/" in name]
 
 
