@@ -55,7 +55,7 @@ def test_a_wrong_example_would_be_seen() -> None:
 
 @pytest.mark.parametrize("page", [page for page in PAGES if page.stem not in ("derivations", "checking")], ids=name)
 def test_every_python_block_is_an_example_that_runs(page: Path) -> None:
-    """Derivations and checks also show programs that their scripts print or run themselves, and have tests of their own."""
+    """Derivations and checks also show programs of their own, and have tests of their own."""
     text = page.read_text(encoding="utf-8")
     assert [before for before, block in blocks(text, "python") if ">>>" not in block] == []
     assert text.count("\n```") % 2 == 0
