@@ -6,11 +6,24 @@
 # **Question.** A tagger shall say of each word whether it is a verb, a noun, ... In *I saw a saw* the same
 # word must get two different tags. A layer that looks at one word at a time cannot do it. How far does
 # it help to look at the neighbours as well, and at how many?
+# %% [markdown] lang="zh" of="387052"
+# # 09 “I saw a saw”：一个词、一个窗口，以及窗口的代价
+#
+# **需要** 07 · **分钟** 30
+#
+# **问题。** 词性标注器要说出每个词是动词、名词，还是别的什么。在*I saw a saw*（我看见一把锯子）里，
+# 同一个词必须得到两个不同的标签。一次只看一个词的层做不到这一点。那么，连同左右的邻居一起看，
+# 会有多大帮助？又该看多少个邻居？
 # %% [markdown] lang="en"
 # ## Sixty sentences with a trap
 #
 # The package brings a small corpus, written by hand: *saw*, *can*, *park*, *light*, ... stand in two
 # roles. 60 sentences to learn from, 12 held out.
+# %% [markdown] lang="zh" of="8f8a7d"
+# ## 六十个带陷阱的句子
+#
+# 这个软件包带有一个手写的小语料库：*saw*、*can*、*park*、*light*等词，都以两种词性出现。60句用来学习，
+# 12句留出来作测试。
 # %%
 import numpy as np
 
@@ -34,6 +47,11 @@ assert list(held_out[0].words) == ["I", "saw", "a", "saw"]
 # For each word take the k words before and the k after. Each of these 2k + 1 places has a table of its
 # own: one row for each word, one number in it for each tag. The scores are the sum of the rows. k = 0
 # looks at the word alone.
+# %% [markdown] lang="zh" of="4a1e7a"
+# ## 带窗口的线性标注器
+#
+# 对每个词，取它前面的k个词和后面的k个词。这2k + 1个位置各有一张自己的表：每个词一行，
+# 行里每个标签一个数。把查到的各行加起来，就是分数。k = 0就是只看这个词本身。
 # %%
 def windows(sentences, k):
     rows, right = [], []
@@ -49,6 +67,8 @@ print([[words[i % len(words)] for i in row] for row in rows])
 assert rows.shape == (4, 3)
 # %% [markdown] lang="en"
 # It learns by the rule of lesson 07: p − y goes to each row that was used.
+# %% [markdown] lang="zh" of="ee9822"
+# 它按第07课的规则学习：凡是用到的行，都得到p − y。
 # %%
 def softmax(scores):
     e = np.exp(scores - scores.max(axis=1, keepdims=True))
@@ -66,9 +86,13 @@ models = {k: train(k) for k in (0, 1, 3, 8)}
 assert models[0].shape == (len(words), len(tags))
 # %% [markdown] lang="en"
 # ## One word at a time
+# %% [markdown] lang="zh" of="32c9fc"
+# ## 一次看一个词
 # %% [markdown] lang="en" role="predict"
 # **Predict.** k = 0. Which tags do the two *saw* get, and of the words with two roles, what share comes
 # out right?
+# %% [markdown] lang="zh" of="003a45"
+# **预测。** k = 0。两个*saw*各得到什么标签？在有两种词性的词里，标对的比例是多少？
 # %%
 def predict(k, sentence):
     rows, _ = windows([sentence], k)
@@ -93,8 +117,14 @@ assert accuracy(0, held_out)[1] < 0.65  # and no training can change that
 # bet on the more frequent one.
 #
 # ## A look to each side
+# %% [markdown] lang="zh" of="3e5026"
+# 两个词得到同样的标签，所以不管学了什么，总有一个是错的。对有两种词性的词，它只能押更常见的那一种。
+#
+# ## 往两边各看一个词
 # %% [markdown] lang="en" role="predict"
 # **Predict.** k = 1. How much better on words with two roles?
+# %% [markdown] lang="zh" of="a3c024"
+# **预测。** k = 1。有两种词性的词，会标得好多少？
 # %%
 print([tags[i] for i in predict(1, held_out[0]).argmax(axis=1)])
 print("held out: all words, and those with two roles:", np.round(accuracy(1, held_out), 2))
@@ -106,9 +136,15 @@ assert accuracy(1, held_out)[1] > accuracy(0, held_out)[1] + 0.2
 # be better still?
 #
 # ## Wider and wider
+# %% [markdown] lang="zh" of="cf0e66"
+# 第一个*saw*的两边是*I ‥ a*，第二个的前面是*a ‥*：邻居说了算。那么邻居再多一些，岂不是更好？
+#
+# ## 窗口越来越宽
 # %% [markdown] lang="en" role="predict"
 # **Predict.** From k = 1 to k = 8: what happens to the accuracy on the sentences learned from, and on
 # those held out?
+# %% [markdown] lang="zh" of="3e3fed"
+# **预测。** 从k = 1到k = 8：在学过的句子上，准确率会怎样？在留出的句子上呢？
 # %%
 print(" k    numbers   learned from   held out")
 for k, W in models.items():
@@ -126,8 +162,17 @@ assert models[8].size == 17 * models[0].size
 # ## And it is still blind
 #
 # However wide the window, what stands one step further does not exist.
+# %% [markdown] lang="zh" of="218ca6"
+# 见过的句子，不管窗口多宽，它都背得下来。可是在新句子上，宽窗口反而*更差*：要用同样的60个句子，
+# 学十七倍的参数，于是它从不相干的词里也找出了“理由”。这就是**过拟合**（overfitting）。
+#
+# ## 而且它仍然是瞎的
+#
+# 窗口不管多宽，再往外一步的东西，对它来说就不存在。
 # %% [markdown] lang="en" role="predict"
 # **Predict.** With k = 3, change the word that is four places away. By how much do the scores change?
+# %% [markdown] lang="zh" of="f43982"
+# **预测。** k = 3，把相隔四个位置的那个词换掉。分数会变多少？
 # %%
 class Changed:
     words, tags = list(learn_from[0].words), learn_from[0].tags
@@ -147,6 +192,14 @@ assert np.array_equal(before, after)
 # A layer that looks at the *whole* sentence, of any length, with a number of parameters that does not
 # grow with it; that decides itself, for each word, where to look. Compare, for words as vectors of width
 # d:
+# %% [markdown] lang="zh" of="618cd1"
+# 一点也不变。所以，对有些句子来说窗口太窄，对现有的数据来说又太宽。而且每个位置各有一张表：
+# 左边第一个位置上学到的*the*，到了左边第二个位置，又得从头学起。
+#
+# ## 我们真正想要的
+#
+# 我们想要这样一个层：它看*整个*句子，长短不限，参数的个数却不随长度增加；每个词该看哪里，由它自己决定。
+# 设词是宽度为d的向量，比较一下：
 # %%
 def window_numbers(n, d):
     return (2 * n + 1) * d * d  # a matrix for each place, as far as the sentence goes
@@ -165,6 +218,12 @@ assert window_numbers(1000, 64) > 600 * attention_numbers(1000, 64)
 # ## Exercises
 #
 # **1** (10 minutes). Cut a window out of a sentence, also at its edges.
+# %% [markdown] lang="zh" of="0688b9"
+# 这样的层就是自注意力（self-attention）。第10课为一个词把它搭出来。
+#
+# ## 练习
+#
+# **1**（10分钟）。从句子里切出一个窗口，句子的两端也要能切。
 # %% exercise="09.window"
 from tinyattn.learn import grade, hint, reveal
 
@@ -176,6 +235,8 @@ def window(ids, at, k, edge):
 grade("09.window", window)
 # %% [markdown] lang="en"
 # **2** (5 minutes). What it costs.
+# %% [markdown] lang="zh" of="16765a"
+# **2**（5分钟）。它要花多少参数。
 # %% exercise="09.parameters"
 def parameters(k, vocabulary, tags):
     """How many numbers the linear tagger of this lesson has to learn."""
@@ -189,3 +250,9 @@ grade("09.parameters", parameters)
 # - A wider window has more to learn from the same data: perfect on what it saw, worse on what is new.
 # - Outside the window it is blind. Wanted: the whole sentence, any length, no more parameters. That is
 #   attention.
+# %% [markdown] lang="zh" of="1cdc47"
+# ## 小结
+#
+# - 只看一个词：两个*saw*得到的分数完全相同。往两边各看一个邻居，大部分问题就解决了。
+# - 窗口更宽，就要用同样的数据学更多的参数：见过的全对，新的反而更差。
+# - 窗口之外，它什么也看不见。我们想要的是：看整个句子，长短不限，参数不增加。这就是注意力。
