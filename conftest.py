@@ -8,6 +8,7 @@ every library is expected to be there, so a skip is reported as a failure, excep
 from __future__ import annotations
 
 import os
+import signal
 import sysconfig
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +18,10 @@ import pytest
 
 ALLOWED_SKIP = "TINYATTN_SHARED"
 STRICT_SKIPS = bool(os.environ.get("CI")) and os.environ.get("TINYATTN_STRICT_SKIPS") == "1"
+
+# A shell that starts a run in the background lets it ignore Ctrl-C, and children inherit that; tests of Ctrl-C need it.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Pictures in tests come from the renderer that is the same on every machine.
 _pure_dot = next(Path(sysconfig.get_path("scripts")).glob("graphviz-pure*"), None)

@@ -60,4 +60,5 @@ def composed(q: Any, k: Any, v: Any, keep: Any, causal: bool, scale: Any) -> Any
     c = 1 / np.sqrt(size_of(k, (len(k.shape) - 1,))) if scale is None else scale
     scores = matrix_product(q, swap(k)) * c  # (..., n, m)
     seen = visible(keep, causal, q.shape[-2], k.shape[-2])
+    seen = seen if seen is None else np.broadcast_to(seen, scores.shape)  # as many axes as the scores
     return matrix_product(softmax(scores, len(scores.shape) - 1, seen), v)  # (..., n, d_v)

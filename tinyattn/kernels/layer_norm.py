@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from tinyattn.ops.helpers import where_asked
+from tinyattn.ops.reductions import size_of
 
 
 def forward(x: Any, gain: Any, bias: Any, eps: float) -> tuple[Any, Any]:
@@ -29,7 +30,7 @@ def rule(g: Any, y: Any, saved: Any, x: Any, gain: Any, bias: Any, eps: float) -
 
 def composed(x: Any, gain: Any, bias: Any, eps: float) -> Any:
     """The same from means and a square root."""
-    n = x.shape[-1]
+    n = size_of(x, (len(x.shape) - 1,))
     centred = x - x.sum(axis=-1, keepdims=True) / n
     variance = (centred * centred).sum(axis=-1, keepdims=True) / n
     return centred / np.sqrt(variance + eps) * gain + bias

@@ -53,11 +53,19 @@ cross_entropy = register(Op(
 ))
 
 
+def _kept(shape: tuple[int, ...], queries: int, keys: int, key: str) -> str:
+    """The condition that query i may see a key; an axis of length 1, or none, says the same for all."""
+    i, j = "i" if shape[-2:-1] == (queries,) else "0", key if shape[-1:] == (keys,) else "0"
+    return f"[{entry('keep', ['...', i, j][max(0, 3 - len(shape)):])} == 1] * "
+
+
 def _attention_definition(call: Call) -> str:
+    (*_, queries, _), (*_, keys, _), _ = call.shapes
+    keep = call.params["keep"]
     scale = "(1 / sqrt(size(d)))" if call.params["scale"] is None else "scale"
 
     def weight(key: str) -> str:
-        kept = f"[keep[...,i,{key}] == 1] * " if call.params["keep"] is not None else ""
+        kept = "" if keep is None else _kept(np.shape(keep), queries, keys, key)
         before = f"[{key} - size(j) <= i - size(i)] * " if call.params["causal"] else ""
         return f"{kept}{before}exp({scale} * (sum_d q[...,i,d] * k[...,{key},d]))"
 

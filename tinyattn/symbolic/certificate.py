@@ -34,20 +34,25 @@ class Claim:
     counterexample : str
         Sizes, values and both numbers, where the line is wrong; "undecided" where numbers agree but the proof does
         not close.
+    given : str
+        What the recorded arrays were taken to be at every size, in words; "" for nothing.
     """
 
-    __slots__ = ("counterexample", "holds", "name", "node", "op", "terms")
+    __slots__ = ("counterexample", "given", "holds", "name", "node", "op", "terms")
 
-    def __init__(self, name: str, op: str, node: int, holds: bool, terms: int, counterexample: str = "") -> None:
+    def __init__(
+        self, name: str, op: str, node: int, holds: bool, terms: int, counterexample: str = "", given: str = ""
+    ) -> None:
         self.name, self.op, self.node, self.holds, self.terms = name, op, node, holds, terms
-        self.counterexample = counterexample
+        self.counterexample, self.given = counterexample, given
 
     def __bool__(self) -> bool:
         return self.holds
 
     def __str__(self) -> str:
         if self.holds:
-            return f"{self.name}: proved for all sizes ({self.terms} term{'s' if self.terms != 1 else ''})"
+            given = f", given that {self.given}" if self.given else ""
+            return f"{self.name}: proved for all sizes ({self.terms} term{'s' if self.terms != 1 else ''}){given}"
         return f"{self.name} ({self.op}): NOT proved\n    {self.counterexample}"
 
 

@@ -6,7 +6,7 @@ difference is written out. If nothing is left, they are equal; if something is l
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from typing import Any
 
@@ -51,12 +51,18 @@ def prove_equal(first: Any, second: Any) -> Claim:
     lines = Lines(graph, leaves)
     last = lines.forward[-1]
     meanings = {line.quantity: (line.out, line.definition) for line in lines.forward[:-1]}
-    unfolded = Unfolding(lines.heads, meanings, _same_arrays(lines)).of(last.definition)
-    terms = tuple(Expander(lines.heads, {}).expand(unfolded))
-    rest = collected(terms, {index: label for label, index in enumerate(last.out)})
+    same, labels = _same_arrays(lines), {index: label for label, index in enumerate(last.out)}
+    given = ""
+    for masks, words in (({}, ""), *_masks(lines)):
+        given = words
+        unfolded = Unfolding(lines.heads, meanings | masks, same).of(last.definition)
+        terms = tuple(Expander(lines.heads, {}).expand(unfolded))
+        rest = collected(terms, labels)
+        if not rest:
+            break
     op = graph.nodes[graph.nodes[last.node].inputs[0]].op_name
     message = "" if not rest else _numbers(first, second, len(rest))
-    return Claim("the two results", op, last.node, not rest, len(terms), message)
+    return Claim("the two results", op, last.node, not rest, len(terms), message, given)
 
 
 def _same_arrays(lines: Lines) -> dict[Quantity, Quantity]:
@@ -65,9 +71,53 @@ def _same_arrays(lines: Lines) -> dict[Quantity, Quantity]:
     same: dict[Quantity, Quantity] = {}
     for (node, name), quantity in lines.definitions.parameters.items():
         array = lines.axes.arrays[node][name]
-        key = (quantity.classes, array.shape, array.dtype.kind, array.tobytes())
+        key = (quantity.classes, array.dtype.kind, array.tobytes())
         same[quantity] = first.setdefault(key, quantity)
     return same
+
+
+def _masks(lines: Lines) -> Iterator[tuple[dict[Quantity, Definition], str]]:
+    """Read each mask as what it may be made of, a smaller mask or being causal or both, by the recorded numbers."""
+    masks = [(quantity, lines.axes.arrays[node][name] != 0) for (node, name), quantity in
+             lines.definitions.parameters.items() if quantity.boolean]  # fmt: skip
+    masks.sort(key=lambda each: len(each[0].classes))
+    for causal in (False, True):
+        found: dict[Quantity, Definition] = {}
+        words: list[str] = []
+        for place, (mask, array) in enumerate(masks):
+            for other, smaller in (*masks[:place], (None, np.True_)):
+                made = _made_of(lines.heads, mask, array, other, smaller, causal) if other not in found else None
+                if made is not None:
+                    found[mask] = made
+                    names = [f"{other.name} of node {other.node}"] if other is not None else []
+                    words.append(f"{mask.name} of node {mask.node} is {' and '.join(names + ['causal'] * causal)}")
+                    break
+        if found:
+            yield found, ", ".join(words)
+
+
+def _made_of(
+    heads: Heads, mask: Quantity, array: Any, other: Quantity | None, smaller: Any, causal: bool
+) -> Definition | None:
+    """Give a mask as another one that is spread, or cut by j - m <= i - n on its last two axes; None if it is not."""
+    places = [tuple(map(Index, axis)) for axis in mask.axes]
+    out = tuple(index for axis in places for index in axis)
+    factors: list[Factor] = []
+    if other is not None:
+        pairs = list(zip(other.axes[::-1], places[::-1], strict=False))[::-1]  # the last axes stand below each other
+        at = tuple(index for axis, own in pairs if axis for index in own)
+        if other.classes != tuple(index.cls for index in at) or len(other.axes) > len(places):
+            return None
+        factors.append((heads.of(other), at, 1))
+    if not causal and (other is None or other.classes == mask.classes):
+        return None
+    if causal:
+        if array.ndim < 2 or any(len(axis) != 1 for axis in mask.axes[-2:]):
+            return None
+        smaller = smaller & np.tri(array.shape[-2], array.shape[-1], array.shape[-1] - array.shape[-2], dtype=bool)
+        i, j = [(Term(factors=(heads.index(at),)), Term(-1, sizes=((at.cls, 1),))) for at in out[-2:]]
+        factors.append(heads.make("cond", "<=", (j, i)))
+    return (out, (Term(factors=tuple(factors)),)) if (array == smaller).all() else None
 
 
 def _numbers(first: Any, second: Any, left: int) -> str:
@@ -126,6 +176,27 @@ class Unfolding:
             body = self.of(tuple(fresh(term, names) for term in head.inners[0]))
             return Term(factors=(self.heads.make(head.kind, head.data, (body,), own, power),))
         inners = tuple(self.of(opened(head, at, which)) for which in range(len(head.inners)))
+        if head.kind == "cond" and head.data == "==":
+            for side, other in (inners, inners[::-1]):
+                if _is_one(side) and (tests := self._tests(other)) is not None:
+                    return tests
         if head.kind == "sum":
             return raised(self.heads, inners[0], power)
         return Term(factors=(self.heads.make(head.kind, head.data, inners, (), power),))
+
+    def _tests(self, expr: Expr) -> Term | None:
+        """Give [a b = 1] for conditions and masks as [a = 1] [b = 1]; None for anything else."""
+        if len(expr) != 1 or expr[0].coef != 1 or expr[0].dummies or expr[0].sizes or not expr[0].factors:
+            return None
+        result = Term()
+        for head, at, power in expr[0].factors:
+            mask = head.kind == "ref" and head.data.boolean
+            if power != 1 or not (mask or head.kind == "cond"):
+                return None
+            one = self.heads.make("cond", "==", ((Term(factors=((head, at, 1),)),), (Term(),))) if mask else None
+            result = times(result, Term(factors=(one or (head, at, 1),)))
+        return result
+
+
+def _is_one(expr: Expr) -> bool:
+    return len(expr) == 1 and expr[0].coef == 1 and not expr[0].factors and not expr[0].sizes and not expr[0].dummies
