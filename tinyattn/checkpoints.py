@@ -87,6 +87,16 @@ def load_checkpoint(
     ------
     DataFileError
         When the file is none of these, or belongs to another model, optimiser or way of drawing random numbers.
+
+    Examples
+    --------
+    >>> import numpy as np, os, tempfile, tinyattn as ta
+    >>> path, rng = os.path.join(tempfile.mkdtemp(), "a.npz"), np.random.default_rng(0)
+    >>> model = ta.nn.Linear(1, 1, rng=0)
+    >>> optimiser = ta.optim.SGD(model.parameters(), lr=0.1)
+    >>> save_checkpoint(path, model, optimiser, rng, arrays={"losses": np.ones(2)})
+    >>> load_checkpoint(path, model, optimiser, rng)
+    ({'losses': array([1., 1.])}, {})
     """
     flat, about = load_arrays(path), _about(path)
     parts: dict[str, dict[str, np.ndarray]] = {"model": {}, "optimiser": {}, "more": {}}

@@ -33,6 +33,20 @@ class Optimiser:
         Leaves with gradient, such as ``model.parameters()``.
     lr : float
         The learning rate; may be changed between steps.
+
+    Examples
+    --------
+    One of one's own writes the new numbers of one parameter at a time:
+
+    >>> import tinyattn as ta
+    >>> class Signs(Optimiser):
+    ...     def _move(self, place, old, gradient, new):
+    ...         new[...] = old - self.lr * np.sign(gradient)
+    >>> w = ta.tensor([1.0, -1.0], requires_grad=True)
+    >>> (w * w).sum().backward()
+    >>> Signs([w], lr=0.25).step()
+    >>> w.data
+    array([ 0.75, -0.75])
     """
 
     def __init__(self, parameters: Iterable[Tensor], lr: float) -> None:

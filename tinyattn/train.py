@@ -51,6 +51,14 @@ class History:
         True when Ctrl-C ended it; the model has what was learned until then.
     seconds : float
         How long it took, after a checkpoint only from there.
+
+    Examples
+    --------
+    >>> import tinyattn as ta
+    >>> model = ta.nn.Linear(1, 1, rng=0)
+    >>> history = fit(model, [[[1.0]], [[2.0]]], lambda model, x: ta.mse(model(x), x), epochs=3, progress=False)
+    >>> len(history.losses), len(history.epochs), history.steps, history.interrupted
+    (6, 3, 6, False)
     """
 
     def __init__(self) -> None:

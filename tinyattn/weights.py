@@ -71,6 +71,18 @@ def load(model: Module, path: Path) -> None:
         When the file is not what it should be.
     ArgumentError, ShapeError
         When it belongs to another model.
+
+    Examples
+    --------
+    >>> import os, tempfile, tinyattn as ta
+    >>> path = os.path.join(tempfile.mkdtemp(), "linear.npz")
+    >>> save(ta.nn.Linear(2, 3, rng=0), path)
+    >>> load(ta.nn.Linear(3, 3, rng=0), path)
+    Traceback (most recent call last):
+        ...
+    tinyattn.errors.ShapeError: load_state_dict: W is (3, 3) here, (2, 3) in the state.
+      The state belongs to a model of another size; nothing has been changed.
+      Make the model with the sizes it was saved with.
     """
     model.load_state_dict(load_arrays(path))
 
@@ -126,12 +138,29 @@ def load_arrays(path: Path) -> dict[str, np.ndarray]:
         When it cannot be read.
     MissingLibraryError
         When it is safetensors and that library is not installed.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> path = os.path.join(tempfile.mkdtemp(), "numpy.npz")
+    >>> np.savez(path, W=np.eye(2))
+    >>> load_arrays(path)["W"].shape
+    (2, 2)
     """
     return _read(path)[0]
 
 
 def load_notes(path: Path) -> str:
-    """Read the text that `save_arrays` put beside the arrays; empty when there is none."""
+    """Read the text that `save_arrays` put beside the arrays; empty when there is none.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> path = os.path.join(tempfile.mkdtemp(), "noted.npz")
+    >>> save_arrays(path, {"W": np.eye(2)}, notes="learned in June")
+    >>> load_notes(path)
+    'learned in June'
+    """
     return _read(path)[1]
 
 

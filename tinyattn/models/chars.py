@@ -93,6 +93,15 @@ def read_text(path: str | os.PathLike[str]) -> str:
     Raises
     ------
     DataFileError
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "a.txt")
+    >>> path.write_text("to be or not to be " * 9, encoding="utf-8")
+    171
+    >>> len(read_text(path))
+    171
     """
     with open(path, "rb") as stream:
         content = stream.read()
@@ -142,6 +151,13 @@ def train_chars(
     -------
     GPT, History
         With the held-out loss after every 50 steps in ``history.validations``.
+
+    Examples
+    --------
+    >>> text = Characters("to be or not to be " * 9)
+    >>> model, history = train_chars(text, steps=3, layers=1, d=8, heads=2, length=8, batch=2, progress=False)
+    >>> history.steps, model.length
+    (3, 8)
     """
     rng = np.random.default_rng(seed)
     length = min(length, len(text.held_out) - 1, len(text.learned) - 1)

@@ -82,7 +82,14 @@ class Tagger(nn.Module):
 
 
 class Split(NamedTuple):
-    """Sentences to learn from, to stop early by, and to be judged by; nobody saw the last before."""
+    """Sentences to learn from, to stop early by, and to be judged by; nobody saw the last before.
+
+    Examples
+    --------
+    >>> sentences = data.sample_corpus("english")
+    >>> len(Split(sentences[:50], [], sentences[50:]).judged)
+    10
+    """
 
     learned: list[data.Sentence]
     tuned: list[data.Sentence]
@@ -145,6 +152,13 @@ def compare_taggers(
     Returns
     -------
     list of Result, one for each of ``KINDS``; fewer when Ctrl-C ended it
+
+    Examples
+    --------
+    >>> split = split_corpus(data.sample_corpus("english"))
+    >>> results = compare_taggers(split, d=8, heads=2, progress=False)
+    >>> [result.kind for result in results] == list(KINDS)
+    True
     """
     vocabulary = data.Vocabulary.of([s.words for s in split.learned], lower=True)
     tags = sorted({tag for part in split for s in part for tag in s.tags})

@@ -47,6 +47,12 @@ class AttentionSteps(NamedTuple):
         For each word the mean of the values, weighted.
     keep : ndarray of bool, shape broadcast to (..., n, m), or None
         Who may attend to whom; None when everybody may.
+
+    Examples
+    --------
+    >>> steps = attention([[0.0]], [[1.0], [2.0]], [[1.0], [3.0]], return_steps=True)
+    >>> steps.scores.tolist(), steps.weights.tolist(), steps.output.tolist()
+    ([[0.0, 0.0]], [[0.5, 0.5]], [[2.0]])
     """
 
     q: Tensor

@@ -66,5 +66,10 @@ def normal(rng: np.random.Generator, shape: tuple[int, ...], scale: float = 1.0)
     Returns
     -------
     ndarray of the given shape
+
+    Examples
+    --------
+    >>> normal(generator(0), (2, 3), scale=0.1).shape
+    (2, 3)
     """
     return rng.normal(0.0, scale, size=shape)

@@ -115,6 +115,13 @@ class FastformerSteps(NamedTuple):
         How much each of these counts in the global key.
     global_key : Tensor, shape (..., 1, d_k)
     output : Tensor, shape (..., n, d_k)
+
+    Examples
+    --------
+    >>> import numpy as np, tinyattn as ta
+    >>> steps = ta.nn.Fastformer(4, rng=0).steps(np.ones((3, 4)))
+    >>> steps.alpha.shape, steps.global_query.shape, steps.p.shape, steps.beta.shape, steps.global_key.shape
+    ((3,), (1, 4), (3, 4), (3,), (1, 4))
     """
 
     alpha: Tensor
