@@ -10,7 +10,7 @@ array([2., 4.])
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tinyattn.tensor import Tensor, apply, tensor  # first: the parts of the engine import each other through it
 
@@ -44,7 +44,6 @@ from tinyattn.composed import (
     trace,
     var,
 )
-from tinyattn.detect import detect_nan
 from tinyattn.errors import (
     ArgumentError,
     ArgumentTypeError,
@@ -110,9 +109,12 @@ from tinyattn.functions import (
 from tinyattn.graph import Graph
 from tinyattn.mode import no_grad, scope
 from tinyattn.ops import Op
-from tinyattn.versions import show_versions
 
 __version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from tinyattn.detect import detect_nan
+    from tinyattn.versions import show_versions
 
 # Parts that a plain `import tinyattn` does not load; they come with their first use.
 _LATER = {
@@ -128,6 +130,8 @@ _LATER = {
     "learn": "tinyattn.learn",
 }
 _LATER_NAMES = {
+    "detect_nan": "tinyattn.detect",
+    "show_versions": "tinyattn.versions",
     "derive": "tinyattn.symbolic",
     "compare": "tinyattn.symbolic",
     "check_gradients": "tinyattn.check",
