@@ -43,7 +43,10 @@ def pictures() -> dict[str, str]:
     Y = P @ V
     graph = ta.Graph.of(Y, gradients=True)
     english, chinese = "One attention head on “I saw a saw”", "句子 I saw a saw 上的一个注意力头"
+    going_back = {"view": "backward", "show": ("op", "rule", "grad"), "direction": "TB"}
     return {
+        "attention-backward.svg": viz.draw(graph, title="The way back: each box with its rule", **going_back).svg,
+        "attention-backward.zh.svg": viz.draw(graph, title="反向传播：每个框里写着它的规则", lang="zh", **going_back).svg,
         "attention-graph.svg": viz.draw(graph, title=english, direction="TB").svg,
         "attention-graph.zh.svg": viz.draw(graph, title=chinese, direction="TB", lang="zh").svg,
         "attention-weights.svg": viz.attention(P, WORDS).svg,
