@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 import pytest
 from support import altered
@@ -141,23 +139,3 @@ def test_a_field_is_a_field(rng):
         for _ in range(40):
             want = ((want + rows) * want - rows * third + want.dot(ints(b).dot(rows[:20]))) % n.p
         assert (ints(chain) == want).all()
-
-
-@pytest.mark.slow
-def test_the_exact_check_takes_at_most_four_steps_of_the_block():
-    run, parameters = block(batch=16, n=64, d=128)
-
-    def step():
-        for p in parameters:
-            p.zero_grad()
-        y = run()
-        y.backward(np.ones(y.shape))
-
-    graph = ta.Graph.of(run(), variables={})
-    times = {"step": [], "exact": []}
-    for _ in range(7):
-        for name, work in (("step", step), ("exact", lambda: exact_check(graph))):
-            start = time.perf_counter()
-            work()
-            times[name].append(time.perf_counter() - start)
-    assert min(times["exact"]) <= 4 * min(times["step"])

