@@ -125,6 +125,14 @@ def draw(dot: str, form: str, *, renderer: str | None = None, seconds: float = S
         raise MissingToolError(NO_RENDERER)
     if is_pure(program):
         _refuse_what_pure_cannot(dot, form)
+    elif form != "svg" and has_wide(dot) and _no_wide_font():
+        raise MissingToolError(
+            message(
+                f"This picture has Chinese, Japanese or Korean characters; in {form.upper()} they would be empty boxes.",
+                "Such a picture holds the letters as they are drawn here, and no font on this machine has these.",
+                f"Save it as .svg, which every browser shows with its own fonts, or install a font:\n    {_INSTALL}",
+            )
+        )
     command = [program, *_options(form)]
     try:
         output, complaint = _run(command, dot, seconds)
@@ -166,6 +174,18 @@ def _run(command: list[str], dot: str, seconds: float) -> tuple[bytes | None, st
     except graphviz.CalledProcessError as error:
         return None, bytes(error.stderr or b"").decode("utf-8", "replace")
     return done.stdout, ""
+
+
+def _no_wide_font() -> bool:
+    """Whether fontconfig knows no font with Chinese letters; False where there is no fontconfig to ask."""
+    ask = shutil.which("fc-list")
+    if ask is None:
+        return False
+    try:
+        found = subprocess.run([ask, ":lang=zh"], capture_output=True, timeout=20, check=True).stdout
+    except (OSError, subprocess.SubprocessError):
+        return False
+    return not found.strip()
 
 
 def _refuse_what_pure_cannot(dot: str, form: str) -> None:

@@ -94,6 +94,21 @@ def test_chinese_in_png_with_the_pip_renderer_is_refused_but_svg_is_drawn():
     assert "查询" in render.draw(CHINESE, "svg", renderer="graphviz-pure").decode("utf-8")
 
 
+@pytest.mark.parametrize(("fonts", "refused"), [("", True), ("NotoSansCJK.ttc", False)], ids=["no font", "a font"])
+def test_chinese_in_png_is_refused_where_no_font_has_it(fonts, refused, monkeypatch, tmp_path):
+    program, asked = tmp_path / "dot", tmp_path / "fc-list"
+    for file, says in ((program, "picture"), (asked, fonts)):
+        file.write_text(f"#!/bin/sh\nprintf '{says}'\n", encoding="utf-8")
+        file.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    if refused:
+        with pytest.raises(MissingToolError, match="no font on this machine"):
+            render.draw(CHINESE, "png", renderer=str(program))
+    else:
+        assert render.draw(CHINESE, "png", renderer=str(program)) == b"picture"
+    assert render.draw(DOT, "png", renderer=str(program)) == b"picture"
+
+
 def test_png_is_a_png():
     assert render.draw(DOT, "png", renderer="graphviz-pure").startswith(b"\x89PNG")
 
