@@ -128,7 +128,7 @@ def draw(dot: str, form: str, *, renderer: str | None = None, seconds: float = S
     elif form != "svg" and has_wide(dot) and _no_wide_font():
         raise MissingToolError(
             message(
-                f"This picture has Chinese, Japanese or Korean characters; in {form.upper()} they would be empty boxes.",
+                f"This picture has Chinese, Japanese or Korean letters; in {form.upper()} they would be empty boxes.",
                 "Such a picture holds the letters as they are drawn here, and no font on this machine has these.",
                 f"Save it as .svg, which every browser shows with its own fonts, or install a font:\n    {_INSTALL}",
             )
