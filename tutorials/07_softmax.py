@@ -229,7 +229,7 @@ assert -ta.log_softmax(far).data[1] == 1000  # so take the logarithm inside
 # %% [markdown] lang="zh" of="5a25fb"
 # ## 练习
 #
-# **1**（5分钟）。沿最后一根轴的softmax，分数多大都行。
+# **1**（5分钟）。沿最后一个轴的softmax，分数多大都行。
 # %% exercise="07.softmax"
 from tinyattn.learn import grade, hint, reveal
 

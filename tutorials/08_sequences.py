@@ -46,8 +46,8 @@ assert np.allclose(distances, np.sqrt(2) * (1 - np.eye(3)))  # all pairs alike
 # Give each word a row of d numbers in a table E (*embedding*). Multiplying a one-hot vector with E picks
 # its row. So nobody multiplies: one looks up.
 # %% [markdown] lang="zh" of="2c0d86"
-# 哪两个都一样：彼此都相隔√2。独热编码只说*是哪个词*，一点也不说它像什么；而且有50 000个词，
-# 它就有50 000个元素。
+# 哪两个都一样：彼此都相隔√2。独热编码只说*是哪个词*，一点也不说它像什么；而且词汇表有5万个词，
+# 它就有5万个元素。
 #
 # ## 词向量：一张用来查的表
 #
@@ -81,7 +81,7 @@ assert E.grad.tolist() == [[1, 1], [2, 2], [0, 0]]
 # %% [markdown] lang="zh" of="92165b"
 # 用了两次的行，两份都收到（第03课）；没用到的行，什么也收不到。罕见的词，学习的机会也少。
 #
-# ## 好的行从哪里来？
+# ## 好的词向量从哪里来？
 #
 # “欲知一个词，看它与谁为伴”（Firth 1957）。对示例语料库里的每个词，数一数它前面和后面都出现过什么词。
 # 用法相似的词，计数的行也相似；再用*奇异值分解*（singular value decomposition）把这些计数压缩成寥寥几个
@@ -156,7 +156,7 @@ assert all(word in sheet for word in ("they", "old", "can"))
 #
 # ## 声音：一帧就是一个向量
 #
-# 声音每秒有16 000个数，这里是8000个。取一小段，25毫秒，作为一个向量，这就是一*帧*（frame）；
+# 声音每秒有16000个数，这里是8000个。取一小段，25毫秒，作为一个向量，这就是一*帧*（frame）；
 # 往后移10毫秒，再取下一帧。所以相邻的帧是重叠的。
 # %% [markdown] lang="en" role="predict"
 # **Predict.** One second at 8000 numbers a second, frames of 200, steps of 80. How many frames?

@@ -126,7 +126,7 @@ assert np.allclose(A_prime.data.sum(axis=0), 1)  # a column belongs to one query
 # simply goes in front.
 # %% [markdown] lang="zh" of="36eef3"
 # 那么反过来呢？数值是转置的，梯度（gradient）也跟着转置；选哪一种写法都不会损失什么。程序选择行，
-# 是因为最后一根轴上的数在内存里挨在一起，而且要处理一批（batch）句子时，只需在最前面再加一根轴。
+# 是因为最后一个轴上的数在内存里挨在一起，而且要处理一批（batch）句子时，只需在最前面再加一个轴。
 # %%
 def loss_rows(W):
     Q, K, V = X @ W, X @ W_k, X @ W_v
@@ -147,15 +147,15 @@ assert np.abs(by_rows).max() > 0.1
 # But it is another model: there each word *answers* with a total of 1, and what reaches a query may sum
 # to anything.
 # %% [markdown] lang="zh" of="9a9edd"
-# ## softmax沿哪根轴？
+# ## softmax沿哪个轴？
 #
-# 对每个查询，沿着所有的键，也就是Q Kᵀ的最后一根轴。选错了轴不会报错，甚至照样能训练。但那是另一个模型：
+# 对每个查询，沿着所有的键，也就是Q Kᵀ的最后一个轴。选错了轴不会报错，甚至照样能训练。但那是另一个模型：
 # 每个词*回答*出去的份额加起来是1，而一个查询收到的份额，总和可以是任意的数。
 # %% [markdown] lang="en" role="predict"
 # **Predict.** With softmax over axis 0: does changing the query of *a* still leave the outputs of the
 # others alone?
 # %% [markdown] lang="zh" of="f3ae0c"
-# **预测。** 如果softmax沿第0根轴：改变*a*的查询，别的词的输出还会保持不变吗？
+# **预测。** 如果softmax沿第0个轴：改变*a*的查询，别的词的输出还会保持不变吗？
 # %%
 wrong = ta.softmax(scores, axis=0)
 print("sums over the keys:", wrong.data.sum(axis=1))
@@ -235,6 +235,6 @@ grade("11.lecture", lecture)
 # %% [markdown] lang="zh" of="aeeef8"
 # ## 小结
 #
-# - 一次全算：scores = Q Kᵀ，weights = 沿最后一根轴的softmax，B = weights V。结果与逐个查询循环相同。
+# - 一次全算：scores = Q Kᵀ，weights = 沿最后一个轴的softmax，B = weights V。结果与逐个查询循环相同。
 # - 课上的列写法就是它的转置，前向、反向都是：A = Kᵀ Q，softmax沿列往下，O = V A′。
 # - softmax选错了轴不会报错：那时各个查询互相竞争，一个词问了什么，会改变别的词得到什么。

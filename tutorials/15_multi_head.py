@@ -79,7 +79,7 @@ assert slowly.shape == X.shape and heads[0].shape == (n, d_h)
 # Programs use *one* large W_q and cut its result: (n, d) becomes (n, h, d_h), and the head goes to the
 # front, (h, n, d_h), where `@` and softmax treat it as a batch.
 # %% [markdown] lang="zh" of="fc619a"
-# ## 一次算完：给头加一根轴
+# ## 一次算完：给头加一个轴
 #
 # 程序里只用*一个*大的W_q，再把结果切开：(n, d)变成(n, h, d_h)，然后把头移到最前面，成为(h, n, d_h)。
 # 这样`@`和softmax就把头当作一批（batch）来处理。
