@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import tinyattn as ta
+from tinyattn.ops import REGISTRY
 from tinyattn.symbolic import prove_equal
 
 
@@ -26,6 +27,14 @@ def test_layer_norm_is_its_parts():
     x, gain, bias = leaf(3, 4), leaf(4), leaf(4, seed=1)
     centred, variance = mean_and_spread(x)
     assert prove_equal(ta.layer_norm(x, gain, bias), centred / ta.sqrt(variance + 1e-5) * gain + bias)
+
+
+def test_layer_norm_is_its_composed_form():
+    op = REGISTRY["layer_norm"]
+    for inputs, params in op.sample(np.random.default_rng(0)):
+        tensors = [ta.tensor(x, requires_grad=True) for x in inputs]
+        claim = prove_equal(op(*tensors, *params), op.composed(*tensors, *params))
+        assert claim.holds, str(claim)
 
 
 @pytest.mark.parametrize("masked", [False, True])

@@ -87,6 +87,8 @@ class Values:
             coef *= float(self.sizes[cls]) ** float(power)
         factors = [(self._factor(factor), factor[1]) for factor in term.factors if factor[1]]
         scalars = [self._factor(factor) for factor in term.factors if not factor[1]]
+        if any(map(_has_condition, (head for head, _, _ in term.factors))):
+            factors = _hidden(factors)
         used = {index for _, at in factors for index in at}
         for index in (*out, *term.dummies):
             if index not in used:
@@ -175,6 +177,33 @@ class Values:
         spread = np.abs(x.value) + np.max(np.abs(x.value), axis=axes, keepdims=True)
         moved = 2 * np.max(x.error, axis=axes, keepdims=True) + 2 * UNIT * np.max(spread, axis=axes, keepdims=True)
         return Bounded(value, value * np.expm1(moved + (length + 4) * UNIT + 2 * FUNCTION))
+
+
+def _has_condition(head: Head) -> bool:
+    """Say whether a factor is a condition or has one inside."""
+    return head.kind == "cond" or any(
+        _has_condition(factor[0]) for inner in head.inners for term in inner for factor in term.factors
+    )
+
+
+def _hidden(factors: list[tuple[Bounded, tuple[Index, ...]]]) -> list[tuple[Bounded, tuple[Index, ...]]]:
+    """Let a false condition hide what is not finite beside it: a row of which nothing is kept has sum 0, and 1/0 too.
+
+    An entry is put to 0 where the other factors are 0 whatever the other indices are.
+    """
+    result = list(factors)
+    for place, (factor, at) in enumerate(factors):
+        if np.isfinite(factor.value).all():
+            continue
+        rest = [each for number, each in enumerate(result) if number != place]
+        others = [(np.where(np.isfinite(f.value), np.abs(f.value), 1.0), there) for f, there in rest]
+        every = dict.fromkeys((*at, *(index for _, there in others for index in there)))
+        letters = {index: number for number, index in enumerate(every)}
+        missing = [index for index in at if not any(index in there for _, there in others)]
+        ones = [(np.ones(factor.value.shape[at.index(index)]), (index,)) for index in missing]
+        alive = _einsum([(f, [letters[i] for i in there]) for f, there in (*others, *ones)], [letters[i] for i in at])
+        result[place] = (Bounded(np.where(alive == 0, 0.0, factor.value), np.where(alive == 0, 0.0, factor.error)), at)
+    return result
 
 
 def _exact(value: Array) -> Bounded:
