@@ -35,6 +35,7 @@ class Clock:
     ("Ā", "dA"), ("Kᵀ", "K^T"), ("√d_k", "sqrt(d_k)"), ("√(d_k)", "sqrt(d_k)"), ("1/√2", "1/sqrt(2)"),
     ("∂L/∂W", "dL/dW"), ("a · b", "a * b"), ("Q·2", "Q.2"), ("10⁻¹²", "10^-12"), ("x₁₂", "x_12"),
     ("α and Ω", "alpha and Omega"), ("λόγος", "λόγος"), ("café", "café"), ("我看见锯子…", "我看见锯子..."),
+    ("s̅c̅o̅r̅e̅s̅ = T̅1̅ ⊘ x", "dscores = dT1 / x"), ("ā_long", "da_long"),
     ("┌─┬─┐", "+-+-+"), ("│a║b│", "|a|b|"), ("╞═╡", "+=+"), ("░▒▓█", ".:%#"), ("plain", "plain"), ("", ""),
 ])
 def test_symbols_have_an_ascii_form(pretty: str, typed: str) -> None:

@@ -24,7 +24,7 @@ _LOWERED = dict(zip("₀₁₂₃₄₅₆₇₈₉₊₋ₙₖᵢⱼ", "0123456
 # Symbols of formulas and pictures.  What stands for a cell of a picture (boxes, bars) keeps its width of one.
 _SYMBOLS = {
     "ᵀ": "^T", "⊤": "^T", "√": "sqrt", "∂": "d", "∇": "grad ", "∑": "sum", "∏": "prod", "∫": "int",
-    "∞": "inf", "×": "x", "÷": "/", "±": "+-", "−": "-", "⊙": "*", "∗": "*", "∘": "o", "½": "1/2",
+    "∞": "inf", "×": "x", "÷": "/", "±": "+-", "−": "-", "⊙": "*", "⊘": "/", "⊗": "x", "∗": "*", "∘": "o", "½": "1/2",
     "′": "'", "∼": "~", "≤": "<=", "≥": ">=", "≠": "!=", "≈": "~=", "≡": "==", "∈": "in", "∀": "for all ",
     "ℝ": "R", "→": "->", "←": "<-", "↔": "<->", "⇒": "=>", "↦": "|->", "↑": "^", "↓": "v", "▲": "^",
     "▼": "v", "▶": ">", "◀": "<", "…": "...", "–": "-", "—": "--", "‘": "'", "’": "'", "“": '"', "”": '"',
@@ -112,11 +112,14 @@ def ascii_form(text: str) -> str:
     --------
     >>> ascii_form("scores = Q Kᵀ / √d_k, Q̄ = ∂L/∂Q, Q̇, x² ≤ ∞, 查询 …")
     'scores = Q K^T / sqrt(d_k), dQ = dL/dQ, Qdot, x^2 <= inf, 查询 ...'
+    >>> ascii_form("s̅c̅o̅r̅e̅s̅ = W̄_q ⊘ T̅1̅")
+    'dscores = dW_q / dT1'
     """
     if text.isascii():
         return text
     marks = "".join(_MARKS)
-    text = re.sub(r"(?<!\w)[^\W\d_](?!\w)", lambda one: unicodedata.normalize("NFD", one[0]), text)
+    text = re.sub(r"(?<!\w)[^\W\d_](?![^\W_])", lambda one: unicodedata.normalize("NFD", one[0]), text)
+    text = re.sub("(?:\\w[\u0304\u0305]){2,}", lambda word: "d" + re.sub("[\u0304\u0305]", "", word[0]), text)
     text = re.sub(rf"([^\W_]+)([{marks}])", lambda found: _MARKS[found[2]].format(found[1]), text)
     text = re.sub(r"√([^\W_]\w*(?:\[[^\]]*\])?)", r"sqrt(\1)", text)
     text = text.replace(" · ", " * ")

@@ -16,6 +16,7 @@ from tinyattn.symbolic.lengths import name_lengths
 from tinyattn.symbolic.matrix_view import NoMatrixForm, matrix_line
 from tinyattn.symbolic.terms import Expr
 from tinyattn.symbolic.writing import Letters, quantity_name
+from tinyattn.terminal import display_width
 
 NOTATIONS = ("matrix", "index")
 
@@ -168,14 +169,15 @@ class Derivation:
             where += f"; by index: {step.why}" if step.matrix is None else ""
             shape = step.shape if write is text else step.shape.replace("×", "x").replace("·", "*")
             rows.append((write(step.layout("matrix")), shape, step.rule, where))
-        widths = [max((_width(each[column]) for each in rows), default=0) for column in range(3)]
+        widths = [max((display_width(each[column]) for each in rows), default=0) for column in range(3)]
         marks = {step.phase for step in self.steps}
         lines = []
         for step, cells in zip(self.steps, rows, strict=True):
             if step.phase in marks:
                 lines.append(step.phase)
                 marks.discard(step.phase)
-            padded = [cell + " " * (width - _width(cell)) for cell, width in zip(cells, (*widths, 0), strict=True)]
+            both = zip(cells, (*widths, 0), strict=True)
+            padded = [cell + " " * (width - display_width(cell)) for cell, width in both]
             lines.append("  " + "   ".join(padded).rstrip())
         return [*lines, *self._refused()]
 
@@ -359,10 +361,6 @@ def letters_of(lines: Lines) -> Letters:
 
 def _math(layout: Layout) -> str:
     return f"<math>{mathml(layout)}</math>"
-
-
-def _width(line: str) -> int:
-    return sum(1 for letter in line if letter not in "\u0304\u0305")
 
 
 def derive(result: Any, wrt: Sequence[Any] | Any, *, dims: Mapping[str, str] | None = None) -> Derivation:
