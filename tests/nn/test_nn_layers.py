@@ -65,6 +65,15 @@ def test_embedding_gradient_is_added_where_a_word_comes_twice(rng: np.random.Gen
     np.testing.assert_array_equal(layer.table.grad, expected)
 
 
+@pytest.mark.parametrize("freeze", [True, False])
+def test_vectors_from_elsewhere_stay_or_learn(freeze: bool) -> None:
+    given = np.arange(6.0).reshape(3, 2)
+    layer = nn.Embedding.from_pretrained(given, freeze=freeze)
+    given[:] = 9.0
+    assert layer([2, 0]).tolist() == [[4.0, 5.0], [0.0, 1.0]] and list(layer.state_dict()) == ["table"]
+    assert len(layer.parameters()) == (not freeze)
+
+
 def test_linear_by_hand() -> None:
     layer = nn.Linear(2, 1, rng=0)
     layer.W.assign([[2.0], [3.0]])
@@ -158,7 +167,7 @@ def test_a_word_that_may_look_at_nothing_gets_zeros(rng: np.random.Generator) ->
     x = rows(rng, 3, 4)
     steps = nn.SelfAttention(4, rng=2).steps(x, keep=KEEP)
     assert not steps.weights.data[1].any() and not steps.output.data[1].any()
-    assert np.isneginf(steps.masked_scores[1]).all()
+    assert np.isneginf(steps.masked_scores.data[1]).all()
 
 
 def test_a_key_hidden_from_everybody_is_not_read_whatever_it_holds(rng: np.random.Generator) -> None:
@@ -193,6 +202,8 @@ def test_sinusoidal_positions_by_the_formula_of_the_paper() -> None:
     (lambda: nn.LearnedPosition(2, 4, rng=0)(np.ones((3, 4))), r"LearnedPosition\(3, 4\)"),
     (lambda: nn.SinusoidalPosition(4)(np.ones(4)), "one row a position"),
     (lambda: nn.Embedding(3, 2, rng=0)([3]), "3"),
+    (lambda: nn.Embedding.from_pretrained([1.0, 2.0]), "a row per word"),
+    (lambda: nn.Embedding.from_pretrained(np.ones((3, 2), int)), "int"),
     (lambda: nn.Linear(0, 2), "n_in=0"),
     (lambda: nn.SelfAttention(2, d_k=True), "d_k=True"),
 ])

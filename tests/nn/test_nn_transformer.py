@@ -41,12 +41,14 @@ def test_a_block_is_its_parts(norm: str, kind: str, rng) -> None:
     {}, {"norm": "post", "activation": "gelu"}, {"norm_kind": "rms", "position": nn.RotaryPosition(2), "bias": False},
     {"score": "additive"}, {"normalise": "relu"}, {"normalise": "linear", "activation": "silu"},
 ], ids=lambda options: ", ".join(options) or "usual")
-def test_gradients_of_a_block_agree_with_differences(options: dict, rng) -> None:
+def test_gradients_of_a_block_agree_with_differences_its_formula_and_exactly(options: dict, rng) -> None:
     block, x = nn.TransformerBlock(4, 2, 3, rng=1, **options), ta.tensor(rng.normal(size=(3, 4)), requires_grad=True)
     c = rng.normal(size=(3, 4))
     loss = ta.sum(block(x, causal=True) * c)
-    report = ta.compare(loss, wrt=[x, *block.parameters()], methods=("autograd", "difference"))
-    assert report, str(report)
+    report = ta.compare(loss, wrt=[x, *block.parameters()], methods=("autograd", "formula", "difference"))
+    assert report and set(report.found) == {"autograd", "formula", "difference"}, str(report)
+    checked = ta.check_gradients(block, x.data, order=1)
+    assert checked and "exact check: equal" in str(checked), str(checked)
 
 
 def test_every_parameter_of_a_model_gets_a_gradient(rng) -> None:

@@ -64,16 +64,21 @@ class AttentionSteps(NamedTuple):
     keep: Mask | None = None
 
     @property
-    def masked_scores(self) -> np.ndarray:
-        """The scores as softmax sees them: minus infinity where a key is hidden.  Not recorded.
+    def masked_scores(self) -> Tensor:
+        """The scores as softmax sees them: minus infinity where a key is hidden; the scores where nothing is.
+
+        Softmax takes the mask itself, so that minus infinity enters no computation: this stands beside its way.
 
         Examples
         --------
-        >>> attention([[0.0]], [[1.0], [2.0]], [[1.0], [3.0]], keep=[True, False], return_steps=True).masked_scores
-        array([[  0., -inf]])
+        >>> steps = attention([[0.0]], [[1.0], [2.0]], [[1.0], [3.0]], keep=[True, False], return_steps=True)
+        >>> steps.masked_scores
+        tensor([[  0., -inf]], shape=(1, 2))
         """
-        seen = np.True_ if self.keep is None else self.keep
-        return np.where(seen, self.scores.data, -np.inf)
+        if self.keep is None:
+            return self.scores
+        masked_scores = ta.where(self.keep, self.scores, -np.inf)  # (..., n, m)
+        return masked_scores
 
 
 @overload

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import tinyattn as ta
 from tinyattn.arguments import operand
-from tinyattn.errors import ArgumentError
+from tinyattn.errors import ArgumentError, ShapeError
 from tinyattn.nn import init
 from tinyattn.nn.module import Module, check_size, check_width
 from tinyattn.tensor import Tensor
@@ -107,6 +107,39 @@ class Embedding(Module):
         words, d = check_size(words, "Embedding", "words"), check_size(d, "Embedding", "d")
         start = init.normal(init.generator(rng), (words, d), scale)
         self.table = ta.tensor(start, requires_grad=True, name="table")
+
+    @classmethod
+    def from_pretrained(cls, vectors: TensorLike, freeze: bool = True) -> Embedding:
+        r"""Start from word vectors that were learned elsewhere, such as those of `tinyattn.data.read_glove`.
+
+        Parameters
+        ----------
+        vectors : array_like, shape (words, d), float
+            Row i is the vector of word number i.
+        freeze : bool
+            Whether they stay as they are; False lets learning change them.
+
+        Returns
+        -------
+        Embedding
+
+        Examples
+        --------
+        >>> import tinyattn as ta
+        >>> words, matrix = ta.data.parse_glove("i 1 2\nsaw 3 4\na 5 6")
+        >>> embedding = ta.nn.Embedding.from_pretrained(matrix)
+        >>> embedding([words.index(word) for word in ("i", "saw", "a", "saw")]).tolist()
+        [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0], [3.0, 4.0]]
+        >>> embedding.table.requires_grad, ta.nn.Embedding.from_pretrained(matrix, freeze=False).table.requires_grad
+        (False, True)
+        """
+        start = operand(vectors, "Embedding.from_pretrained")
+        if start.ndim != 2 or start.dtype.kind != "f":
+            given = f"vectors of shape {start.shape}, {start.dtype}"
+            raise ShapeError(f"Embedding.from_pretrained: {given}; a row per word is needed, in floating point.")
+        embedding = cls(*start.shape, rng=0)
+        embedding.table = ta.tensor(start.data, requires_grad=not freeze, name="table")
+        return embedding
 
     def forward(self, ids: ArrayLike) -> Tensor:
         """Look the vectors up.
