@@ -122,11 +122,18 @@ def test_repeated_parts_get_a_name():
     assert lines[2] == "Y_ia = U_ia g_a / √(v_i) + b_a"
 
 
-def test_a_length_is_written_out_and_has_no_gradient():
-    """The mean divides by a length that was read off the tensor; nothing comes back through it."""
+def test_a_mean_is_one_line_and_its_length_has_no_gradient():
+    """The mean divides by a length that was read off the tensor; nothing comes back through it. Its sum has no name."""
     L, leaves = affine_relu_mse()
     text = ta.derive(L, wrt=leaves, dims={"X": "n d", "W": "d k"}).text("matrix")
-    assert "L = 1/(nk) · total" in text and "count" not in text
+    assert "L = 1/(nk) · 1ᵀ T4 1" in text and "count" not in text and "total" not in text
+
+
+def test_a_sum_that_the_learner_names_keeps_its_line():
+    x = ta.tensor(np.ones((2, 3)), requires_grad=True, name="x")
+    total = x.sum()
+    L = total / ta.size_of(x)
+    assert "total = Σ_ia x_ia" in ta.derive(L, wrt=[x]).text("index")
 
 
 def test_a_line_without_matrix_form_says_so():

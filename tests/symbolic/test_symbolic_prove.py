@@ -8,8 +8,10 @@ import sympy
 from symbolic.models import attention, layer_norm_fused, reused, self_attention
 
 import tinyattn as ta
+from tinyattn.errors import ArgumentError
 from tinyattn.ops import REGISTRY
 from tinyattn.symbolic.canonical import Heads, expression_key
+from tinyattn.symbolic.explicit import CALLS, SIZES, prove_at_sizes
 from tinyattn.symbolic.opbook import op_formulas
 from tinyattn.symbolic.pulling import slopes
 from tinyattn.symbolic.rules import ALL_SIZES, EXPLICIT, WRONG, prove_rule
@@ -50,6 +52,59 @@ def test_rule_is_proved_for_all_sizes_or_agrees_with_sympy(op):
         assert EXPLICIT in verdicts
 
 
+@pytest.mark.parametrize("name", AT_EXPLICIT_SIZES)
+def test_rule_that_has_no_proof_for_all_sizes_agrees_with_sympy_at_sizes_1_to_4(name):
+    proof = prove_at_sizes(REGISTRY[name])
+    assert proof and proof.verdict == "agrees with SymPy at sizes 1, 2, 3, 4", str(proof)
+
+
+def test_every_operation_without_proof_for_all_sizes_has_calls_at_explicit_ones():
+    assert set(CALLS) == set(AT_EXPLICIT_SIZES)
+    with pytest.raises(ArgumentError, match="no calls of tanh"):
+        prove_at_sizes(REGISTRY["tanh"])
+
+
+def test_a_rule_that_is_right_for_two_numbers_only_is_refused_at_size_3():
+    """For two numbers the slope of the product is the other one: x.sum() - x."""
+    op = _changed_result(REGISTRY["prod"], 0, lambda g: g)
+    op.vjps = (lambda g, y, x, axis, keepdims: np.ones(x.shape) * _kept(g, axis, keepdims)
+               * (x.sum(axis=axis, keepdims=True) - x if x.size > 1 else 1.0),)  # fmt: skip
+    assert _of_one_axis(op, (2,)) and not _of_one_axis(op, (2, 3))
+
+
+def _kept(g, axis, keepdims):
+    return g if keepdims else np.expand_dims(g, axis)
+
+
+def _of_one_axis(op, sizes):
+    for size in sizes:
+        inputs = [np.linspace(1.5, 2.5, size)]
+        if not prove_rule(op, inputs, {"axis": (0,), "keepdims": False}):
+            return False
+    return True
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_norm_agrees_with_sympy_away_from_0_and_is_0_there(size):
+    x = ta.tensor(np.linspace(0.5, 1.5, size), requires_grad=True, name="x")
+    symbols = sympy.symbols(f"x:{size}", positive=True)
+    length = sympy.sqrt(sum(symbol**2 for symbol in symbols))
+    right = [float(length.diff(symbol).subs(dict(zip(symbols, x.data.tolist(), strict=True)))) for symbol in symbols]
+    np.testing.assert_allclose(ta.grad(ta.norm(x), x), right, rtol=1e-14)
+    zero = ta.tensor(np.zeros(size), requires_grad=True)
+    np.testing.assert_array_equal(ta.grad(ta.norm(zero), zero), np.zeros(size))
+
+
+@pytest.mark.parametrize(("old", "new", "definition"), [
+    ((1, 2), (2, 1, 1), "y[i,j,k] = x[0,i]"), ((6,), (1, 2, 3), "y[k,i,j] = x[(i j)]"), ((1, 1), (), "y[] = x[0,0]"),
+    ((2, 1, 3), (6, 1), "y[(i j),k] = x[i,0,j]"),
+])  # fmt: skip
+def test_reshape_that_adds_or_drops_axes_of_length_1_is_proved_for_all_sizes(old, new, definition):
+    reshape, x = REGISTRY["reshape"], np.arange(float(np.prod(old, dtype=int))).reshape(old)
+    assert reshape.definition_text((old,), {"shape": new}) == definition
+    assert prove_rule(reshape, [x], {"shape": new}).verdict == ALL_SIZES
+
+
 def test_rule_of_cross_entropy_is_proved_where_lengths_can_be_told_from_numbers():
     """Its rule divides by a count; with 53 rows and 59 classes the count is known for the number of rows."""
     rng = np.random.default_rng(0)
@@ -69,6 +124,73 @@ def test_derivative_of_each_function_is_proved_by_sympy(name):
     claimed = _as_sympy(_slope(name), x)
     true = _functions(x)[name].diff(x)
     assert sympy.simplify((claimed - true).rewrite(sympy.exp)) == 0
+
+
+# What has a kink is proved piece by piece: with both sides of the kink as symbols of their own.
+PIECES = [
+    ("abs", lambda t: (t,), lambda x: sympy.Piecewise((x, x > 0), (-x, True))),
+    ("sign", lambda t: (t,), lambda x: sympy.Piecewise((1, x > 0), (-1, True))),
+    ("maximum", lambda t: (t, 0), lambda x, y: sympy.Piecewise((x, x > y), (y, True))),  # relu
+    ("maximum", lambda t: (t, sympy.Symbol("u", real=True)), lambda x, y: sympy.Piecewise((x, x > y), (y, True))),
+    ("minimum", lambda t: (t, sympy.Symbol("u", real=True)), lambda x, y: sympy.Piecewise((x, x < y), (y, True))),
+]
+
+
+@pytest.mark.parametrize("side", [1, -1], ids=["above", "below"])
+@pytest.mark.parametrize(("name", "at", "function"), PIECES, ids=["abs", "sign", "relu", "maximum", "minimum"])
+def test_derivative_of_a_function_with_a_kink_is_proved_by_sympy_on_either_side(name, at, function, side):
+    """With distance `step` > 0 from the kink, to one side of it; at the kink the slope is a convention."""
+    x, y, step = sympy.Symbol("x", real=True), sympy.Symbol("y", real=True), sympy.Symbol("step", positive=True)
+    point = at(side * step)
+    if len(point) == 2 and point[1] != 0:
+        point = (point[1] + side * step, point[1])
+    arguments = (x, y)[: len(point)]
+    place = dict(zip(arguments, point, strict=True))
+    claimed = _slopes_at(name, point)
+    for which, argument in enumerate(arguments):
+        if which in claimed or point[which] != 0:
+            true = function(*arguments).diff(argument).subs(place)
+            assert sympy.simplify(claimed.get(which, 0) - true) == 0
+
+
+def test_at_a_kink_the_slope_is_what_the_table_of_operations_says():
+    u = sympy.Symbol("u", real=True)
+    half = sympy.Rational(1, 2)
+    assert _slopes_at("abs", (sympy.Integer(0),)) == {0: 0}
+    assert _slopes_at("maximum", (sympy.Integer(0), 0)) == {0: 0}
+    assert _slopes_at("maximum", (u, u)) == _slopes_at("minimum", (u, u)) == {0: half, 1: half}
+
+
+def _slopes_at(name, point):
+    """Give the claimed slopes at a point of SymPy numbers; 0 for an argument stays a number, as in relu."""
+    heads, i = Heads(), Index(0)
+    entries, values = [], {}
+    for name_of, value in zip("xy", point, strict=False):
+        quantity = Quantity(name_of, "value", 0, ((0,),))
+        fixed = value == 0 and name_of == "y"
+        entries.append(() if fixed else (Term(factors=((heads.of(quantity), (i,), 1),)),))
+        values[name_of] = value
+    head, at, _ = heads.make("fn", name, tuple(entries))
+    return {
+        which: sympy.simplify(sum((_piece(term, values) for term in slope), sympy.Integer(0)))
+        for which, slope in slopes(heads, head, at) if entries[which]
+    }  # fmt: skip
+
+
+def _piece(term, values):
+    product = sympy.Rational(str(term.coef))
+    for head, _, power in term.factors:
+        inner = [sum((_piece(each, values) for each in part), sympy.Integer(0)) for part in head.inners]
+        if head.kind == "ref":
+            base = values[head.data.name]
+        elif head.kind == "cond":
+            gap = sympy.simplify(inner[0] - inner[1])
+            base = int(bool(gap == 0 if head.data == "==" else gap < 0))
+        else:
+            assert head.data == "sign"
+            base = sympy.sign(inner[0])
+        product *= base ** sympy.Rational(str(power))
+    return product
 
 
 def test_derivatives_of_a_power_are_proved_by_sympy():

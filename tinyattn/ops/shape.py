@@ -31,10 +31,14 @@ def _view(name: str, param: str, forward: Any, rule: Any, indices: Callable[[Sha
 
 
 def _regrouped(old: Shape, new: Shape) -> Indices | None:
-    """Indices for a reshape that only splits and merges whole axes, ``y[i,j,k] = x[i,(j k)]``; None for any other."""
-    if 0 in old + new or 1 in old + new:
+    """Indices for a reshape that only splits and merges whole axes, ``y[i,j,k] = x[i,(j k)]``; None for any other.
+
+    Axes of size 1 come and go: ``y[i,k] = x[0,i]``.
+    """
+    if 0 in old + new:
         return None
-    before, after = (list(itertools.accumulate(shape, operator.mul, initial=1)) for shape in (old, new))
+    longer = ([size for size in shape if size > 1] for shape in (old, new))
+    before, after = (list(itertools.accumulate(shape, operator.mul, initial=1)) for shape in longer)
     names, to, source = iter(letters(26)), [], []
     for start, end in itertools.pairwise(sorted({*before} & {*after})):  # where both have the end of an axis
         count, wanted = (ends.index(end) - ends.index(start) for ends in (before, after))
@@ -43,7 +47,9 @@ def _regrouped(old: Shape, new: Shape) -> Indices | None:
         own = [next(names) for _ in range(max(count, wanted))]
         source += own if count == len(own) else [f"({' '.join(own)})"]
         to += own if wanted == len(own) else [f"({' '.join(own)})"]
-    return to, source
+    inside, outside = iter(source), iter(to)
+    ones = [next(names) if size == 1 else next(outside) for size in new]
+    return ones, ["0" if size == 1 else next(inside) for size in old]
 
 
 def _reshape_definition(call: Call) -> str:

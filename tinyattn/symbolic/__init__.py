@@ -20,6 +20,7 @@ _WHERE = {
     "op_formulas": "opbook",
     "prove_equal": "equality",
     "prove_rule": "rules",
+    "prove_at_sizes": "explicit",
 }
 
 __all__ = sorted(_WHERE)

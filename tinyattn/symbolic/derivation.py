@@ -98,9 +98,11 @@ class Lines:
     def _read(self, wanted: Sequence[int]) -> None:
         """Read every definition; write small unnamed ones into their consumers."""
         uses: dict[int, int] = {}
+        reader: dict[int, Any] = {}
         for index in wanted:
             for source in self.graph.nodes[index].inputs:
                 uses[source] = uses.get(source, 0) + 1
+                reader[source] = self.graph.nodes[index]
         for index in wanted:
             node = self.graph.nodes[index]
             if node.op is None:
@@ -119,6 +121,7 @@ class Lines:
             swallowed = [each for each in node.inputs if each in self.definitions.inlined]
             absorbed = [deep for each in swallowed for deep in (*self.absorbed_by.get(each, ()), each)]
             small = _is_length(expr) or (not node.named and _small(expr, uses.get(index, 0)))
+            small = small or (uses.get(index) == 1 and _is_sum_of_a_mean(self.graph, node, reader[index]))
             if small and index != self.output and index not in self.wrt:
                 self.definitions.inlined[index] = (out, expr)
                 self.absorbed_by[index] = absorbed
@@ -294,6 +297,14 @@ def _display_names(graph: Any, wanted: Sequence[int]) -> dict[int, str]:
 def _is_length(expr: Expr) -> bool:
     """Say whether a node is nothing but a number made of lengths; it is written out wherever it is used."""
     return len(expr) == 1 and not expr[0].factors and not expr[0].dummies
+
+
+def _is_sum_of_a_mean(graph: Any, node: Any, reader: Any) -> bool:
+    """Say whether a sum stands inside of `mean`: the same line of the learner's code divides it by a length."""
+    if node.op_name != "sum" or reader.op_name != "divide" or reader.inputs[0] != node.index:
+        return False
+    place = (node.file, node.line, node.function)
+    return graph.nodes[reader.inputs[1]].op_name == "size_of" and place == (reader.file, reader.line, reader.function)
 
 
 def _small(expr: Expr, uses: int) -> bool:

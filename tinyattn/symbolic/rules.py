@@ -2,7 +2,7 @@
 
 A rule is run on arrays of formulas (`tracing.py`), so that it becomes a formula itself; the definition gives the
 cotangent by the one rule of `pulling.py`. Both are written out and compared. What no formula can say is compared
-with SymPy at explicit sizes instead, and the result says so.
+with SymPy at explicit sizes instead, and the result says so; `explicit.py` does that for sizes 1 to 4.
 """
 
 from __future__ import annotations
@@ -68,13 +68,14 @@ def prove_rule(op: Any, inputs: Sequence[Any], params: Mapping[str, Any]) -> Rul
     try:
         mismatch = _mismatch(op, graph, params)
     except (NotTraceable, TinyattnError, TypeError, AttributeError, ValueError) as reason:
-        return _at_this_size(op, inputs, params, str(reason).splitlines()[0] if str(reason) else type(reason).__name__)
+        why = str(reason).splitlines()[0] if str(reason) else type(reason).__name__
+        return rule_at_this_size(op, inputs, params, why)
     if mismatch is None:
         return RuleProof(op.name, ALL_SIZES)
     wrong = _against_formula(op, graph, inputs, params)
     if wrong is not None:
         return wrong
-    return _at_this_size(op, inputs, params, f"the terms of the rule for {mismatch} could not be matched")
+    return rule_at_this_size(op, inputs, params, f"the terms of the rule for {mismatch} could not be matched")
 
 
 def _against_formula(op: Any, graph: CallGraph, inputs: Sequence[Any], params: Mapping[str, Any]) -> RuleProof | None:
@@ -138,7 +139,7 @@ def _same(lines: Lines, expander: Expander, found: Traced, expr: Expr, out: tupl
     return not difference(expander.expand(mine), expander.expand(expr), labels)
 
 
-def _at_this_size(op: Any, inputs: Sequence[Any], params: Mapping[str, Any], why: str) -> RuleProof:
+def rule_at_this_size(op: Any, inputs: Sequence[Any], params: Mapping[str, Any], why: str) -> RuleProof:
     """Compare the rule with SymPy's derivative of the definition at the numbers of this call."""
     from tinyattn.symbolic.referee import sympy_gradients
 
