@@ -20,6 +20,7 @@ from tinyattn.check.gradients import MODES, check_gradients
 from tinyattn.check.page import page
 from tinyattn.check.report import Report
 from tinyattn.check.rules import check_rule
+from tinyattn.check.sweeping import summary, swept
 from tinyattn.errors import ArgumentError, message
 from tinyattn.files import write_whole
 from tinyattn.ops import Op
@@ -46,9 +47,11 @@ def main(argv: Sequence[str]) -> int:
         0: right, 1: wrong, 2: could not be checked.
     """
     options = _parser().parse_args(list(argv))
-    path, name = _target(options.target)
-    space = _loaded(path)
-    report = _checked(_found(space, name, path), name, space, options)
+    if options.sweep is not None:
+        return _sweep(options)
+    if options.jobs != 1 or options.scheduler is not None:
+        raise ArgumentError(message("--jobs and --scheduler share out a sweep.", "", "Write --sweep seed=0:50, say."))
+    report = _report(options)
     if options.json:
         say(json.dumps(report.as_dict(), indent=2, ensure_ascii=options.ascii), options.ascii)
     else:
@@ -58,7 +61,35 @@ def main(argv: Sequence[str]) -> int:
         write_whole(options.html, page(report))
         if not options.json:
             say(f"{options.html}: written", options.ascii)
-    return {"right": 0, "wrong": 1}.get(report.verdict, 2)
+    return _exit_code(report.verdict)
+
+
+def _report(options: argparse.Namespace) -> Report:
+    """Run the file anew and check, so that nothing depends on the checks before."""
+    path, name = _target(options.target)
+    space = _loaded(path)
+    return _checked(_found(space, name, path), name, space, options)
+
+
+def _sweep(options: argparse.Namespace) -> int:
+    if options.html is not None:
+        raise ArgumentError(
+            message("--html shows one check, and --sweep makes many.", "", "Write --seed and --shape of the one to see.")
+        )
+    path, name = _target(options.target)
+    options.target = f"{os.path.abspath(path)}:{name}"  # a worker may stand in another folder
+    records = swept(_report, options)
+    if options.json:
+        say(json.dumps(records, indent=2, ensure_ascii=options.ascii), options.ascii)
+    else:
+        text = summary(name, records)
+        say(normalize("NFD", text) if options.ascii else text, options.ascii)
+    verdicts = {record["verdict"] for record in records}
+    return _exit_code("wrong" if "wrong" in verdicts else "undecided" if "undecided" in verdicts else "right")
+
+
+def _exit_code(verdict: str) -> int:
+    return {"right": 0, "wrong": 1}.get(verdict, 2)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -88,6 +119,14 @@ def _parser() -> argparse.ArgumentParser:
     add("--rtol", type=float, metavar="X", help="a relative tolerance of your own")
     add("--atol", type=float, metavar="X", help="an absolute tolerance of your own")
     add("--seed", type=int, default=0, metavar="N", help="start of all random numbers (default: %(default)s)")
+    add(
+        "--sweep",
+        nargs="+",
+        metavar="NAME=VALUES",
+        help="check at many seeds and sizes: --shape n,4 --sweep seed=0:50 n=1,4,16",
+    )
+    add("--jobs", type=int, default=1, metavar="N", help="processes for --sweep; -1 takes all cores (needs joblib)")
+    add("--scheduler", metavar="ADDRESS", help="a Dask scheduler whose workers do the --sweep (needs distributed)")
     add("--all", action="store_true", help="show every comparison, also of a wrong gradient")
     add("--json", action="store_true", help="print the report as JSON")
     add("--html", metavar="FILE", help="write the report as a page, with the graph and the faulty node marked")

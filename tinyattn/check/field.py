@@ -17,39 +17,46 @@ from tinyattn.check.duck import Axes, CannotRun, Duck
 from tinyattn.check.primes import LargePrime, SmallPrime, labels_of
 
 DEEPEST = 150  # floats that may wait for one another
+THIN = 64  # entries of a matrix from which on its tangents are a column times a row
 
 
 class FieldArray(Duck):
     """Numbers of a finite field; `field_of` makes a kind with keys of its own.
 
-    Numbers are brought back into the field only before they would become too large.
+    Numbers are brought back into the field only before they would become too large, and then where they are: whoever
+    looks at the same memory sees another name of the same number.
 
     Attributes
     ----------
     r : ndarray
         The numbers.
-    most : float
-        What no number or tangent exceeds.
     t : ndarray or None
         Their tangents.
+    most, most_t : float
+        What no number, and no tangent, exceeds.
+    thin : tuple of two ndarrays, or None
+        Column and row whose product the tangents of a matrix are: a product with it is then a product with a vector.
     data : ndarray
         The floats that decide comparisons; they wait until somebody compares.
     """
 
-    __slots__ = ("_s", "depth", "most", "r", "t")
+    __slots__ = ("_inverse", "_s", "depth", "most", "most_t", "r", "t", "thin")
     numbers: SmallPrime
     lifted: dict[float, FieldArray]
 
-    def __init__(self, r: Any, t: Any, s: Any, depth: int = 0, most: float = 0.0) -> None:
+    def __init__(self, r: Any, t: Any, s: Any, depth: int = 0, most: float = 0.0, most_t: float = 0.0) -> None:
         self.r, self.t, self._s = r, t, s
         self.most = most or self.numbers.half
+        self.most_t = most_t or self.numbers.half
         self.depth = depth
+        self.thin = self._inverse = None
         if depth > DEEPEST:
             self.data  # noqa: B018 - asked for now, before the floats that wait for it become too many
 
     @property
     def parts(self) -> tuple[Any, ...]:
         """The ordinary arrays this one is made of."""
+        self.tight()
         return self.r, self.t, self.data
 
     @property
@@ -57,7 +64,8 @@ class FieldArray(Duck):
         """The floats that decide comparisons, computed when first asked for."""
         s = self._s
         if s.__class__ is not np.ndarray:
-            s = np.asarray(s() if callable(s) else s)
+            with np.errstate(all="ignore"):
+                s = np.asarray(s() if callable(s) else s)
             self._s, self.depth = s, 0
         return s  # type: ignore[no-any-return]
 
@@ -96,63 +104,108 @@ class FieldArray(Duck):
 
     @classmethod
     def leaf(cls, value: Any, tangent: bool = True) -> Any:
-        """Random numbers, and random tangents, with the floats of an array."""
-        array = np.asarray(value, dtype=np.float64)
-        return cls(cls.numbers.random(array.shape), cls.numbers.random(array.shape) if tangent else None, array)
+        """Random numbers, and random tangents, with the floats of an array.
+
+        The tangents of a matrix are a column times a row.  A rule that is off by D is then missed if a @ D @ b is 0
+        by chance, which is as good as never, as before; and all products with these tangents cost next to nothing.
+        """
+        array, n = np.asarray(value, dtype=np.float64), cls.numbers
+        new = cls(n.random(array.shape), None, array)
+        if tangent and array.ndim == 2 and array.size > THIN:
+            new.thin = n.random((array.shape[0], 1)), n.random((1, array.shape[1]))
+            new.t = n.tightened(new.thin[0] * new.thin[1])
+        elif tangent:
+            new.t = n.random(array.shape)
+        return new
 
     def known(self, value: Any) -> Any:
         """The same numbers with floats that were computed before."""
         self._s, self.depth = np.asarray(value, dtype=np.float64), 0
         return self
 
+    def foreseen(self, value: Any) -> Any:
+        """The same numbers with floats that ``value()`` gives; what they were made from is let go."""
+        return type(self)(self.r, self.t, value, 0, self.most, self.most_t)
+
     def still(self) -> Any:
         """The same numbers without tangents."""
-        return self if self.t is None else self._new(self.r, None, lambda: self.data, (self,), self.most)
+        return self if self.t is None else self._new(self.r, None, lambda: self.data, self.depth, self.most)
+
+    # -- bounds -------------------------------------------------------------------------------------------------
 
     def tight(self) -> Any:
         """The same numbers, brought back between -p/2 and p/2."""
-        n = self.numbers
-        if self.most > n.half:
-            self.r = n.reduced(self.r)
-            self.t = None if self.t is None else n.reduced(self.t)
-            self.most = n.half
+        self.tight_r()
+        if self.t is not None:
+            self.tight_t()
         return self
 
-    def _new(self, r: Any, t: Any, s: Any, parents: Sequence[Any], most: float = 0.0) -> Any:
+    def tight_r(self) -> Any:
+        """The numbers alone, brought back."""
+        if self.most > self.numbers.half:
+            self.r, self.most = self.numbers.tightened(self.r), self.numbers.half
+        return self.r
+
+    def tight_t(self) -> Any:
+        """The tangents alone, brought back."""
+        if self.most_t > self.numbers.half:
+            self.t, self.most_t = self.numbers.tightened(self.t), self.numbers.half
+        return self.t
+
+    def _fit(self, other: Any, terms: float) -> tuple[float, float]:
+        """Make factors small enough for sums of so many products; gives the bounds of a product and of its tangent."""
+        a, b = self, other
+        top = self.numbers.limit / terms
+        if a.most * b.most > top:
+            (a if a.most > b.most else b).tight_r()
+            if a.most * b.most > top:
+                a.tight_r(), b.tight_r()
+        moved = 0.0
+        if a.t is not None:
+            if 2 * a.most_t * b.most > top:
+                a.tight_t() if a.most_t > b.most else b.tight_r()
+                if 2 * a.most_t * b.most > top:
+                    a.tight_t(), b.tight_r()
+            moved = a.most_t * b.most
+        if b.t is not None:
+            if 2 * a.most * b.most_t > top:
+                b.tight_t() if b.most_t > a.most else a.tight_r()
+                if 2 * a.most * b.most_t > top:
+                    b.tight_t(), a.tight_r()
+            moved = moved + a.most * b.most_t
+        return a.most * b.most, moved
+
+    def _new(self, r: Any, t: Any, s: Any, depth: int, most: float = 0.0, most_t: float = 0.0) -> Any:
         n = self.numbers
         r = r if r.__class__ is np.ndarray else n.array(r)
         t = t if t is None or t.__class__ is np.ndarray else n.array(t)
-        return type(self)(r, t, s, 1 + max([p.depth for p in parents]), most)
+        return self.__class__(r, t, s, depth + 1, most, most_t)
 
     def each(self, function: Any) -> Any:
         """The same move of numbers, done to every part."""
         r, t = self.r, self.t
         moved = np.asarray(function(r), dtype=r.dtype)
-        return self._new(
-            moved,
-            None if t is None else np.asarray(function(t), dtype=t.dtype),
-            lambda: function(self.data),
-            (self,),
-            self.most,
-        )
+        t = None if t is None else np.asarray(function(t), dtype=t.dtype)
+        return self._new(moved, t, lambda: function(self.data), self.depth, self.most, self.most_t)
 
     @classmethod
     def joined(cls, function: Any, pieces: Sequence[Any]) -> Any:
         """One array from several, part by part."""
         lifted = [cls.lift(x) for x in pieces]
         r = np.asarray(function([x.r for x in lifted]), dtype=cls.numbers.dtype)
-        t = None
+        t, most_t = None, 0.0
         if any(x.t is not None for x in lifted):
-            t = np.asarray(
-                function([cls.zeros(x.shape) if x.t is None else x.t for x in lifted]), dtype=cls.numbers.dtype
-            )
-        return lifted[0]._new(r, t, lambda: function([x.data for x in lifted]), lifted, max([x.most for x in lifted]))
+            parts = [cls.zeros(x.shape) if x.t is None else x.t for x in lifted]
+            t = np.asarray(function(parts), dtype=cls.numbers.dtype)
+            most_t = max(x.most_t for x in lifted if x.t is not None)
+        depth, most = max(x.depth for x in lifted), max(x.most for x in lifted)
+        return lifted[0]._new(r, t, lambda: function([x.data for x in lifted]), depth, most, most_t)
 
     # Whether a cotangent is 0 is asked of the number itself: its floats need not be computed for that.
 
     def __eq__(self, other: object) -> Any:
         if self._s.__class__ is not np.ndarray and isinstance(other, (int, float)) and other == 0:
-            return self.tight().r == 0
+            return self.tight_r() == 0
         return super().__eq__(other)
 
     def __ne__(self, other: object) -> Any:
@@ -162,120 +215,141 @@ class FieldArray(Duck):
 
     # -- arithmetic -------------------------------------------------------------------------------------------
 
+    def _fit_sum(self, other: Any) -> None:
+        limit = self.numbers.limit
+        if self.most + other.most > limit:
+            self.tight_r(), other.tight_r()
+        if self.t is not None and other.t is not None and self.most_t + other.most_t > limit:
+            self.tight_t(), other.tight_t()
+
     def plus(self, other: Any) -> Any:
         """Sum."""
         a, b = self, other
-        if a.most + b.most > a.numbers.limit:
-            a.tight()
-            b.tight()
+        a._fit_sum(b)
         r = a.numbers.array(a.r + b.r)
-        if a.t is None or b.t is None:
-            t = b.t if a.t is None else a.t
-            t = t if t is None or t.shape == r.shape else np.broadcast_to(t, r.shape)
+        if a.t is not None and b.t is not None:
+            t, most_t = a.t + b.t, a.most_t + b.most_t
         else:
-            t = a.t + b.t
-        return a._new(r, t, lambda: a.data + b.data, (a, b), a.most + b.most)
+            t, most_t = (b.t, b.most_t) if a.t is None else (a.t, a.most_t)
+            t = t if t is None or t.shape == r.shape else np.broadcast_to(t, r.shape)
+        return a._new(r, t, lambda: a.data + b.data, max(a.depth, b.depth), a.most + b.most, most_t)
 
     def minus(self, other: Any) -> Any:
         """Difference."""
         a, b = self, other
-        if a.most + b.most > a.numbers.limit or (b.t is not None and a.t is None):
+        if b.t is not None and a.t is None:
             return a.plus(b.negated())
+        a._fit_sum(b)
         r = a.numbers.array(a.r - b.r)
-        t = a.t if b.t is None else a.t - b.t
+        t, most_t = (a.t, a.most_t) if b.t is None else (a.t - b.t, a.most_t + b.most_t)
         t = t if t is None or t.shape == r.shape else np.broadcast_to(t, r.shape)
-        return a._new(r, t, lambda: a.data - b.data, (a, b), a.most + b.most)
+        return a._new(r, t, lambda: a.data - b.data, max(a.depth, b.depth), a.most + b.most, most_t)
 
     def negated(self) -> Any:
         """The other sign."""
-        return self._new(-self.r, None if self.t is None else -self.t, lambda: -self.data, (self,), self.most)
-
-    def _fit(self, other: Any, terms: float = 2.0) -> float:
-        """Reduce factors whose products would be too large; gives the bound of one product."""
-        a, b, limit = self, other, self.numbers.limit
-        if a.most * b.most * terms > limit:
-            (a if a.most > b.most else b).tight()
-            if a.most * b.most * terms > limit:
-                a.tight()
-                b.tight()
-        return a.most * b.most  # type: ignore[no-any-return]
+        t = None if self.t is None else -self.t
+        return self._new(-self.r, t, lambda: -self.data, self.depth, self.most, self.most_t)
 
     def times(self, other: Any) -> Any:
         """Product."""
         a, b = self, other
-        bound = a._fit(b)
+        most, most_t = a._fit(b, 1.0)
         t = None
         if a.t is not None:
             t = a.t * b.r
         if b.t is not None:
             t = a.r * b.t if t is None else t + a.r * b.t
-        return a._new(a.r * b.r, t, lambda: a.data * b.data, (a, b), bound if t is None else 2 * bound)
+        return a._new(a.r * b.r, t, lambda: a.data * b.data, max(a.depth, b.depth), most, most_t)
 
     def over(self, other: Any) -> Any:
         """Quotient."""
-        a, b, n = self.tight(), other.tight(), self.numbers
-        inverse = n.inverse(b.r)
-        r = n.reduced(a.r * inverse)
-        t = None
-        if b.t is not None:
-            t = -(r * b.t)
-        if a.t is not None:
-            t = a.t + np.zeros(r.shape, n.dtype) if t is None else t + a.t
-        t = None if t is None else n.reduced(n.reduced(n.array(t)) * inverse)
-        return a._new(r, t, lambda: a.data / b.data, (a, b))
+        a, b = self, other
+        result = a.times(b.inverted())
+        result._s = lambda: a.data / b.data
+        return result
+
+    def inverted(self) -> Any:
+        """One over each number, computed once."""
+        if self._inverse is None:
+            n = self.numbers
+            r, t = n.inverse(self.tight_r()), None
+            if self.t is not None:
+                t = n.tightened(n.array(n.tightened(n.array(r * r)) * -self.tight_t()))
+            self._inverse = self._new(r, t, lambda: 1.0 / self.data, self.depth)
+        return self._inverse
 
     def raised(self, other: Any) -> Any:
         """Power, as a pseudo-random function of base and exponent."""
         a, b, n = self.tight(), other.tight(), self.numbers
         shape = np.broadcast_shapes(a.shape, b.shape)
-        r = n.function_of_two("power", n.same(a.r), n.same(b.r)) + np.zeros(shape, n.dtype)
-        result = a._new(r, None, lambda: np.power(a.data, b.data), (a, b))
+        depth = max(a.depth, b.depth)
+        r = n.function_of_two("power", a.r, b.r) + np.zeros(shape, n.dtype)
+        result = a._new(r, None, lambda: np.power(a.data, b.data), depth)
         moving = []
         if a.t is not None:
             slope = b.still().times(a.still().raised(b.still() - 1.0))
-            moving.append(slope.times(a._new(a.t, None, lambda: a.data, (a,))))
+            moving.append(slope.times(a._new(a.t, None, lambda: a.data, depth)))
         if b.t is not None:
             base: Any = np.where(a.data == 0, 1.0, a.still()) if (a.data == 0).any() else a.still()
-            moving.append(base.mapped("log").times(result).times(b._new(b.t, None, lambda: b.data, (b,))))
+            moving.append(base.mapped("log").times(result).times(b._new(b.t, None, lambda: b.data, depth)))
         if moving:
-            result.t = (moving[0] if len(moving) == 1 else moving[0].plus(moving[1])).tight().r
+            result.t = (moving[0] if len(moving) == 1 else moving[0].plus(moving[1])).tight_r()
         return result
 
     def matrix_product(self, other: Any) -> Any:
         """Matrix product."""
         a, b, n = self, other, self.numbers
-        bound = a._fit(b, 2.0 * max(a.shape[-1], 1))
-        r, most = n.matmul(a.r, b.r, bound)
-        t = None
+        length = max(a.shape[-1], 1)
+        a._fit(b, float(min(length, n.together)))
+        r, most = n.matmul(a.r, b.r, a.most * b.most)
+        moving = []
         if a.t is not None:
-            t, most = n.matmul(a.t, b.r, bound)
+            moving.append(a._times_thin(b) or n.matmul(a.t, b.r, a.most_t * b.most))
         if b.t is not None:
-            second, _ = n.matmul(a.r, b.t, bound)
-            if t is not None and 2 * most > n.limit:
-                t, second = n.reduced(t), n.reduced(second)
-            t, most = (second, most) if t is None else (t + second, min(2 * most, n.limit))
-        return a._new(r, t, lambda: a.data @ b.data, (a, b), most)
+            moving.append(n.matmul(a.r, b.t, a.most * b.most_t) if b.thin is None else b._thin_times(a))
+        t, most_t = moving[0] if moving else (None, 0.0)
+        if len(moving) == 2:
+            t, most_t = n.sum_of(*moving[0], *moving[1])
+        return a._new(r, t, lambda: a.data @ b.data, max(a.depth, b.depth), most, most_t)
+
+    def _thin_times(self, left: Any) -> tuple[Any, float]:
+        """``left @ t`` for the thin tangents of a matrix."""
+        n, (column, row) = self.numbers, self.thin
+        found, most = n.matmul(left.r, column, left.most * n.half)
+        found = n.tightened(found) if most > n.half else found
+        return found * row if left.r.ndim > 1 else found * row[0], n.half * n.half
+
+    def _times_thin(self, right: Any) -> Any:
+        """``t @ right`` for the thin tangents of a matrix; None where they are not thin."""
+        if self.thin is None or right.r.ndim > 2:
+            return None
+        n, (column, row) = self.numbers, self.thin
+        found, most = n.matmul(row, right.r, right.most * n.half)
+        found = n.tightened(found) if most > n.half else found
+        return column * found if right.r.ndim > 1 else column[:, 0] * found, n.half * n.half
 
     def added_up(self, axis: Axes, keepdims: bool) -> Any:
         """Sum along axes."""
         axes: Any = tuple(axis) if isinstance(axis, (list, tuple)) else axis
 
         def total(part: Any) -> Any:
-            return part.sum(axis=axes, keepdims=keepdims)
+            return np.add.reduce(part, axis=axes, keepdims=keepdims)
 
-        if self.most * max(self.size, 1) > self.numbers.limit:
-            self.tight()
+        limit, most = self.numbers.limit, max(self.r.size, 1)
+        if self.most * most > limit:
+            self.tight_r()
+        if self.t is not None and self.most_t * most > limit:
+            self.tight_t()
         r = self.numbers.array(total(self.r))
-        terms = self.size // max(r.size, 1)
-        return self._new(
-            r, None if self.t is None else total(self.t), lambda: total(self.data), (self,), self.most * max(terms, 1)
-        )
+        terms = max(self.r.size // max(r.size, 1), 1)
+        t = None if self.t is None else total(self.t)
+        return self._new(r, t, lambda: total(self.data), self.depth, self.most * terms, self.most_t * terms)
 
     def tidied(self) -> Any:
         """Numbers back into the field after NumPy added some up."""
         n = self.numbers
         t = None if self.t is None else n.reduced(np.array(self.t, dtype=n.dtype))
-        return self._new(n.reduced(np.array(self.r, dtype=n.dtype)), t, lambda: self.data, (self,))
+        return self._new(n.reduced(np.array(self.r, dtype=n.dtype)), t, lambda: self.data, self.depth)
 
     @classmethod
     def contracted(cls, subscripts: str, operands: Sequence[Any]) -> Any:
@@ -306,25 +380,31 @@ class FieldArray(Duck):
             if x is not None and y is not None
         ]
         t = None if not parts else parts[0] if len(parts) == 1 else parts[0] + parts[1]
-        return a._new(r, t, lambda: np.einsum(text, a.data, b.data), (a, b), max(most, 2 * n.half))
+        return a._new(r, t, lambda: np.einsum(text, a.data, b.data), max(a.depth, b.depth), most, 2 * n.half)
 
     def mapped(self, name: str) -> Any:
         """Exp and its like: a pseudo-random number, and the tangent that the derivative gives."""
-        n = self.tight().numbers
-        r = n.function(name, n.same(self.r))
-        result = self._new(r, None, lambda: _erf(self.data) if name == "erf" else getattr(np, name)(self.data), (self,))
+        n = self.numbers
+        r = n.function(name, self.tight_r())
+        result = self._new(
+            r, None, lambda: _erf(self.data) if name == "erf" else getattr(np, name)(self.data), self.depth
+        )
         if self.t is not None:
             slope = _SLOPES[name](self.still(), result)
-            result.t = n.reduced(slope.tight().r * self.t)
+            moved = slope.times(self._new(self.t, None, None, 0, self.most_t))
+            result.t, result.most_t = moved.r, moved.most
         return result
 
     # -- questions --------------------------------------------------------------------------------------------
 
-    def inner(self, other: Any) -> int:
-        """The sum of all products of entries with those of a plain array of the field, from 0 to p - 1."""
-        n = self.tight().numbers
-        products = n.reduced(n.array(self.r * n.reduced(other)))
-        return int(np.add.reduce(products, axis=None)) % int(n.p)
+    def along(self, cotangent: Any) -> int:
+        """The sum of all products of entries of a cotangent with the tangents, from 0 to p - 1."""
+        n = self.numbers
+        if self.thin is not None:
+            column, row = self.thin
+            found, _ = n.matmul(cotangent.tight_r(), row.T, n.half * n.half)
+            return n.total(n.tightened(found) * column)
+        return 0 if self.t is None else n.total(cotangent.tight_r() * self.tight_t())
 
 
 def _erf(x: np.ndarray) -> np.ndarray:

@@ -27,13 +27,15 @@ class SmallPrime:
     """
 
     p = 2**23 - 15
-    half = 2.0**22  # no reduced number is larger
-    limit = 2.0**53  # no number may become larger: float64 would round it
+    half = 2.0**22 - 4  # no reduced number is larger
+    limit = 2.0**53 - 2.0**23  # no number may become larger: float64 would round it
+    together = 256  # products, and as many of tangents, that may be added up before that
     dtype: Any = np.float64
+    number: Any = float  # what a key is made of
 
     def __init__(self, seed: int = 0) -> None:
         self.rng = np.random.default_rng(seed)
-        self._keys: dict[str, list[float]] = {}
+        self._keys: dict[str, list[Any]] = {}
 
     def reduced(self, t: Any) -> Any:
         """Bring whole numbers below the limit back between -p/2 and p/2."""
@@ -45,13 +47,32 @@ class SmallPrime:
         q += t
         return q
 
+    def tightened(self, t: Any) -> Any:
+        """The same, done to the array itself where that is possible."""
+        if t.__class__ is not np.ndarray or t.ndim == 0 or not t.flags.writeable:
+            return self.reduced(t)
+        q = t * (1.0 / self.p)
+        np.rint(q, q)
+        q *= self.p
+        t -= q
+        return t
+
     def array(self, x: Any) -> Any:
         """What arithmetic on 0-d arrays gave, as an array again."""
         return x if x.__class__ is np.ndarray else np.array(x, dtype=self.dtype)
 
-    def same(self, a: Any) -> Any:
-        """The one number from 0 to p - 1 that stands for each entry."""
-        return self.array(np.where(a < 0, a + self.p, a))
+    def sum_of(self, x: Any, most_x: float, y: Any, most_y: float) -> tuple[Any, float]:
+        """The sum of two arrays that are the caller's own, and how large it may be."""
+        if most_x + most_y > self.limit:
+            x, y, most_x, most_y = self.tightened(x), self.tightened(y), self.half, self.half
+        return x + y, most_x + most_y
+
+    def total(self, products: Any) -> int:
+        """The sum of products of reduced numbers, from 0 to p - 1."""
+        products = self.array(products)
+        if products.ndim and products.shape[-1] <= self.together:
+            products = np.add.reduce(products, axis=-1)
+        return int(np.add.reduce(self.reduced(self.array(products)), axis=None)) % int(self.p)
 
     def random(self, shape: tuple[int, ...]) -> Any:
         """Any numbers."""
@@ -75,6 +96,8 @@ class SmallPrime:
         """
         length = max(a.shape[-1], 1)
         if length * bound <= self.limit:
+            if a.ndim > 2 == b.ndim and a.flags.c_contiguous:  # one product for the whole batch
+                return (a.reshape(-1, length) @ b).reshape(*a.shape[:-1], b.shape[1]), length * bound
             return self.array(a @ b), length * bound
         most = int(self.limit / bound)
         cut = [slice(start, start + most) for start in range(0, length, most)]
@@ -93,12 +116,13 @@ class SmallPrime:
     def inverse(self, a: Any) -> Any:
         """1 / a: by one inversion for all, from products of products.  1 / 0 is 0, which nothing should ask."""
         a = np.asarray(a)
-        flat = np.where(a == 0, 1.0, a).ravel()
-        return np.where(a == 0, 0.0, self._inverse(flat).reshape(a.shape))
+        if a.all():
+            return self.reduced(self._inverse(a.ravel())).reshape(a.shape)
+        return np.where(a == 0, 0.0, self.inverse(np.where(a == 0, 1.0, a)))
 
     def _inverse(self, flat: Any) -> Any:
-        if flat.size <= 2:
-            return np.array([pow(int(v), -1, self.p) for v in flat], dtype=float)
+        if flat.size <= 32:
+            return np.array([pow(int(v), -1, self.p) for v in flat.tolist()], dtype=float)
         odd = flat.size % 2
         pairs = np.append(flat, 1.0) if odd else flat
         left, right = pairs[0::2], pairs[1::2]
@@ -108,19 +132,18 @@ class SmallPrime:
         return out[:-1] if odd else out
 
     def function(self, name: str, a: Any) -> Any:
-        """A pseudo-random function of a name: a cubic with random roots, which is all that is needed of it."""
-        k, m, n = self._keys.setdefault(name, [float(v) for v in self._fresh(name)])
-        return self.reduced(self.reduced((a + k) * (a + m)) * (a + n))
+        """A pseudo-random function of a name: a square with random roots, which is all that is needed of it."""
+        k, m = self._keys_of(name)
+        return self.tightened(self.array((a + k) * (a + m)))
 
     def function_of_two(self, name: str, a: Any, b: Any) -> Any:
         """A pseudo-random function of two numbers."""
-        return self.function(name, self.reduced(self.function(name + " left", a) * (b + self._fresh_key(name))))
+        return self.function(name, self.reduced(self.function(name + " left", a) * (b + self._keys_of(name)[0])))
 
-    def _fresh_key(self, name: str) -> float:
-        return self._keys.setdefault(name, [float(v) for v in self._fresh(name)])[0]
-
-    def _fresh(self, name: str) -> Any:
-        return self.rng.integers(1, self.p // 4, 3)
+    def _keys_of(self, name: str) -> list[Any]:
+        if name not in self._keys:
+            self._keys[name] = [self.number(v) for v in self.rng.integers(1, self.p // 4, 2)]
+        return self._keys[name]
 
 
 class LargePrime(SmallPrime):
@@ -130,14 +153,13 @@ class LargePrime(SmallPrime):
     half = 2.0**61
     limit = 2.0**250  # Python's integers have none, but small ones are faster
     dtype = object
+    number = int
 
     def reduced(self, t: Any) -> Any:
         """Bring integers between 0 and p - 1."""
         return t % self.p if t.__class__ is np.ndarray and t.ndim else np.array(int(t) % self.p, dtype=object)
 
-    def same(self, a: Any) -> Any:
-        """They are unique already."""
-        return a
+    tightened = reduced
 
     def random(self, shape: tuple[int, ...]) -> Any:
         """Any numbers."""
@@ -150,17 +172,6 @@ class LargePrime(SmallPrime):
     def inverse(self, a: Any) -> Any:
         """1 / a for each entry."""
         return np.array(_inverses(a, self.p), dtype=object)
-
-    def function(self, name: str, a: Any) -> Any:
-        """A pseudo-random function of a name."""
-        k, m, n = self._keys.setdefault(name, [int(v) for v in self._fresh(name)])
-        return self.reduced(np.array((a + k) * (a + m) % self.p * (a + n), dtype=object))
-
-    def _fresh(self, name: str) -> Any:
-        return [int(v) for v in self.rng.integers(1, self.p, 3)]
-
-    def _fresh_key(self, name: str) -> Any:
-        return self._keys.setdefault(name, [int(v) for v in self._fresh(name)])[0]
 
     def einsum(self, text: str, a: Any, b: Any, terms: float) -> tuple[Any, float]:
         """Contract two operands."""

@@ -91,10 +91,12 @@ class Replay:
         self._inside: dict[int, Inside] = {}
         self._stills: dict[int, Any] = {}
 
-    def forward(self) -> list[Any]:
-        """Run every node's forward."""
+    def forward(self, after: Callable[[int], None] | None = None) -> list[Any]:
+        """Run every node's forward; ``after`` is told of each."""
         self.values = []
         for node in self.graph.nodes:
+            if after is not None and node.index:
+                after(node.index - 1)
             if node.op is None:
                 self.values.append(self.leaf(node) if node.requires_grad else self.lift(node.value))
                 continue
@@ -162,12 +164,16 @@ class Replay:
         return contribution
 
     def backward(
-        self, seeds: dict[int, Any], watch: Watcher | None = None, cut: Callable[[int, Any], list[Any]] | None = None
+        self,
+        seeds: dict[int, Any],
+        watch: Watcher | None = None,
+        cut: Callable[[int, Any], list[Any]] | None = None,
+        seen: Callable[[int, Any], Any] | None = None,
     ) -> dict[int, Any]:
         """Run the rules from the outputs back; gives the cotangent of every node that has one.
 
         ``watch(node, slot, contribution)`` sees each vector-Jacobian product; ``cut(node, g)`` gives what goes
-        on behind a node whose rule does not run.
+        on behind a node whose rule does not run; ``seen(node, g)`` is what a rule gets to see of a cotangent.
         """
         totals = dict(seeds)
         for node in reversed(self.graph.nodes):
@@ -176,7 +182,8 @@ class Replay:
             try:
                 if node.index in self.cut:
                     raise ValueError(self.cut[node.index])
-                made = self.pull(node.index, totals[node.index])
+                g = totals[node.index]
+                made = self.pull(node.index, g if seen is None else seen(node.index, g))
             except Exception as error:
                 self.cut[node.index] = words_of(error)
                 made = cut(node.index, totals[node.index]) if cut is not None else [None] * len(node.inputs)
