@@ -58,6 +58,7 @@ from tinyattn.errors import (
     NanError,
     RuleError,
     ShapeError,
+    SweepError,
     TinyattnError,
 )
 from tinyattn.functions import (
@@ -114,6 +115,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from tinyattn.detect import detect_nan
+    from tinyattn.sweeps import sweep
     from tinyattn.versions import show_versions
 
 # Parts that a plain `import tinyattn` does not load; they come with their first use.
@@ -136,6 +138,7 @@ _LATER_NAMES = {
     "compare": "tinyattn.symbolic",
     "check_gradients": "tinyattn.check",
     "check_rule": "tinyattn.check",
+    "sweep": "tinyattn.sweeps",
 }
 
 
@@ -153,7 +156,7 @@ def __getattr__(name: str) -> Any:
 __all__ = [
     "ArgumentError", "ArgumentTypeError", "AxisError", "DTypeError", "DataFileError", "GradientLost",
     "Graph", "GraphError", "IndexRangeError", "MissingLibraryError", "MissingToolError", "NanError",
-    "Op", "RuleError", "ShapeError", "Tensor", "TinyattnError", "abs", "add", "apply", "astype",
+    "Op", "RuleError", "ShapeError", "SweepError", "Tensor", "TinyattnError", "abs", "add", "apply", "astype",
     "binary_cross_entropy_with_logits", "broadcast_to", "clip", "concatenate", "cos",
     "cosine_similarity", "cross_entropy", "detect_nan", "divide", "dot", "dropout", "einsum", "elementwise_grad",
     "embedding", "erf", "exp", "expand_dims", "flip", "gelu", "grad", "hessian", "hvp", "index",
@@ -162,6 +165,6 @@ __all__ = [
     "multiply", "negative", "no_grad", "norm", "one_hot", "outer", "pad", "power", "prod", "reciprocal",
     "relu", "reshape", "rms_norm", "scaled_dot_product_attention", "scope", "show_versions", "sigmoid", "silu", "sin",
     "size_of", "softmax", "softplus", "split", "sqrt", "square", "squeeze", "stack", "std", "subtract",
-    "sum", "swapaxes", "take_along_axis", "tanh", "tensor", "trace", "transpose", "value_and_grad",
+    "sum", "swapaxes", "sweep", "take_along_axis", "tanh", "tensor", "trace", "transpose", "value_and_grad",
     "var", "vjp", "where",
 ]  # fmt: skip

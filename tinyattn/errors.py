@@ -75,6 +75,10 @@ class MissingLibraryError(TinyattnError, ImportError):
     """An optional library that is not installed; the message has the line that installs it."""
 
 
+class SweepError(TinyattnError, RuntimeError):
+    """A sweep whose workers keep dying, or do not answer."""
+
+
 class GradientLost(UserWarning):
     """A tensor was turned into a plain array where its gradient would have been wanted."""
 

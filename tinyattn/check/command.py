@@ -74,7 +74,7 @@ def _report(options: argparse.Namespace) -> Report:
 def _sweep(options: argparse.Namespace) -> int:
     if options.html is not None:
         raise ArgumentError(
-            message("--html shows one check, and --sweep makes many.", "", "Write --seed and --shape of the one to see.")
+            message("--html shows one check, and --sweep makes many.", "", "Write --seed and --shape of one of them.")
         )
     path, name = _target(options.target)
     options.target = f"{os.path.abspath(path)}:{name}"  # a worker may stand in another folder

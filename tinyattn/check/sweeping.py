@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import copy
+import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -66,7 +67,7 @@ def summary(name: str, records: Sequence[dict[str, Any]]) -> str:
     >>> print(summary("f", [{"setting": {"seed": s, "n": 2}, "verdict": "right", "text": ""} for s in (0, 1)]))
     f: 2 checks, all right.
     n  right  wrong  undecided
-    -  -----  -----  ---------
+    ─  ─────  ─────  ─────────
     2      2      0          0
     """
     counts: dict[tuple[int, ...], Counter[str]] = {}
@@ -94,22 +95,32 @@ def _checked_at(check: Check, options: argparse.Namespace, /, **place: int) -> d
     ]
     try:
         report = check(here)
-    except TinyattnError as error:
-        return {"setting": place, "verdict": "undecided", "report": None, "text": str(error)}
+    except Exception as error:  # whatever the user's function raises at this size; the others go on
+        text = str(error) if isinstance(error, TinyattnError) else f"{type(error).__name__}: {error}"
+        return {"setting": place, "verdict": "undecided", "report": None, "text": text}
     return {"setting": place, "verdict": report.verdict, "report": report.as_dict(), "text": str(report)}
 
 
 def sizes(text: str) -> list[str]:
     """The parts of a shape as it is written.
 
-    >>> sizes("n, 4")
-    ['n', '4']
+    >>> sizes("n, 4"), sizes("3x4")
+    (['n', '4'], ['3', '4'])
     """
-    return [part.strip() for part in text.split(",") if part.strip()]
+    return [part.strip() for part in re.split(r",|(?<=\d)x(?=\d)", text) if part.strip()]
 
 
 def _refuse_what_stays_open(ranges: dict[str, list[int]], shapes: Sequence[str]) -> None:
     used = {part for text in shapes for part in sizes(text)}
+    free = sorted(part for part in used if not part.isdigit() and part not in ranges)
+    if free:
+        raise ArgumentError(
+            message(
+                f"--shape has {', '.join(free)}, and --sweep does not say which sizes.",
+                "",
+                f"Write, for example, --sweep {free[0]}=1,4,16.",
+            )
+        )
     idle = [name for name in ranges if name != "seed" and name not in used]
     if idle:
         raise ArgumentError(

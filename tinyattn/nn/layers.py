@@ -137,7 +137,7 @@ class Embedding(Module):
         if start.ndim != 2 or start.dtype.kind != "f":
             given = f"vectors of shape {start.shape}, {start.dtype}"
             raise ShapeError(f"Embedding.from_pretrained: {given}; a row per word is needed, in floating point.")
-        embedding = cls(*start.shape, rng=0)
+        embedding = cls(start.shape[0], start.shape[1], rng=0)
         embedding.table = ta.tensor(start.data, requires_grad=not freeze, name="table")
         return embedding
 
