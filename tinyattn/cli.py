@@ -1,4 +1,4 @@
-"""The command line: ``tinyattn demo``, ``tinyattn learn``, and the pictures: ``draw``, ``step``, ``attention``.
+"""The command line: ``tinyattn demo``, ``learn``, ``book``, and the pictures: ``draw``, ``step``, ``attention``.
 
 Whatever goes wrong on purpose is said in words and without a stack trace.  Exit codes: 0; 1 when a check failed;
 2 when what was asked for cannot be done; 130 after Ctrl-C.
@@ -73,6 +73,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(metavar="COMMAND")
     commands.add_parser("demo", help="the whole path once, on one sentence", add_help=False)
     commands.add_parser("learn", help="lessons to step through", add_help=False)
+    commands.add_parser("book", help="the lessons as pages, with what they give", add_help=False)
     commands.add_parser("train", help="a tagger, or a model of characters, on your own text", add_help=False)
     commands.add_parser("check", help="is a gradient right, and if not, which rule is wrong?", add_help=False)
     commands.add_parser("draw", help="the computation graph of a tensor in your file", add_help=False)
@@ -138,6 +139,12 @@ def _learn(words: Sequence[str]) -> int:
     return learn(words)
 
 
+def _book(words: Sequence[str]) -> int:
+    from tinyattn.learn.book_command import main as book
+
+    return book(words)
+
+
 def _train(words: Sequence[str]) -> int:
     from tinyattn.models.command import main as train
 
@@ -168,6 +175,7 @@ def _picture(name: str) -> Command:
 _COMMANDS: dict[str, Command] = {
     "demo": _demo,
     "learn": _learn,
+    "book": _book,
     "train": _train,
     "check": _check,
     **{name: _picture(name) for name in ("draw", "step", "attention")},

@@ -27,7 +27,7 @@ def attention_page(
     keys: Sequence[str] | None = None,
     *,
     title: str | None = None,
-    lang: Literal["en", "zh"] = "en",
+    lang: Literal["en", "zh"] | None = None,
 ) -> Page:
     """Make a page on which a token can be pointed at to see what it looks at, in every head and variant.
 
@@ -40,7 +40,7 @@ def attention_page(
     keys : sequence of str, length m, optional
         The words that answer; the same words when absent.
     title : str, optional
-    lang : {"en", "zh"}
+    lang : {"en", "zh"}, optional
         The language that the page opens in.
 
     Returns

@@ -29,7 +29,7 @@ def diff(
     *,
     theme: AnyTheme = "auto",
     title: str | None = None,
-    lang: Literal["en", "zh"] = "en",
+    lang: Literal["en", "zh"] | None = None,
 ) -> Drawing:
     """Draw two computations beside each other, such as your attempt and the reference.
 
@@ -42,7 +42,7 @@ def diff(
     y, reference : Tensor or Graph
     theme : {"auto", "light", "dark"}
     title : str, optional
-    lang : {"en", "zh"}
+    lang : {"en", "zh"}, optional
 
     Returns
     -------
@@ -84,7 +84,7 @@ def diff(
         data=lambda: {"format": data.FORMAT, "kind": "diff", "title": heading, "pairs": pairing.listed()},
         marks=lambda: {box.key: Mark(box.kind, visible(box.title)) for view in marked for box in view.boxes},
     )
-    return Drawing(heading, theme, parts, lang)
+    return Drawing(heading, theme, parts, words.lang)
 
 
 def _graph(y: Any) -> Graph:

@@ -32,7 +32,7 @@ def curve(
     y_title: str | None = None,
     title: str | None = None,
     theme: AnyTheme = "auto",
-    lang: Literal["en", "zh"] = "en",
+    lang: Literal["en", "zh"] | None = None,
 ) -> Drawing:
     """Draw numbers over steps: a loss while training, or several to compare.
 
@@ -43,7 +43,7 @@ def curve(
         A vertical axis in powers of ten; what is not above 0 leaves a gap.
     x_title, y_title, title : str, optional
     theme : {"auto", "light", "dark"}
-    lang : {"en", "zh"}
+    lang : {"en", "zh"}, optional
 
     Returns
     -------
@@ -85,7 +85,7 @@ def curve(
         return area.source()
 
     content = {"lines": {name: values.jsonable(line) for name, line in lines.items()}}
-    return _drawing("curve", heading, theme, lang, plot, _listed(heading, rows, head), content)
+    return _drawing("curve", heading, theme, words.lang, plot, _listed(heading, rows, head), content)
 
 
 def gradients(
@@ -93,7 +93,7 @@ def gradients(
     *,
     title: str | None = None,
     theme: AnyTheme = "auto",
-    lang: Literal["en", "zh"] = "en",
+    lang: Literal["en", "zh"] | None = None,
 ) -> Drawing:
     """Draw how large the gradient of each parameter is, in the order in which they are used.
 
@@ -103,7 +103,7 @@ def gradients(
         A loss, whose backward pass is then run for the picture alone; or a module after ``backward``.
     title : str, optional
     theme : {"auto", "light", "dark"}
-    lang : {"en", "zh"}
+    lang : {"en", "zh"}, optional
 
     Returns
     -------
@@ -157,7 +157,7 @@ def gradients(
             for name, value, grad in found
         ]
     }
-    return _drawing("gradients", heading, theme, lang, plot, _listed(heading, rows, head), content)
+    return _drawing("gradients", heading, theme, words.lang, plot, _listed(heading, rows, head), content)
 
 
 def embedding(
@@ -167,7 +167,7 @@ def embedding(
     *,
     title: str | None = None,
     theme: AnyTheme = "auto",
-    lang: Literal["en", "zh"] = "en",
+    lang: Literal["en", "zh"] | None = None,
 ) -> Drawing:
     """Draw word vectors in the plane in which they differ most, found by a singular value decomposition.
 
@@ -179,7 +179,7 @@ def embedding(
         Words of one group get the same sign.
     title : str, optional
     theme : {"auto", "light", "dark"}
-    lang : {"en", "zh"}
+    lang : {"en", "zh"}, optional
 
     Returns
     -------
@@ -230,7 +230,7 @@ def embedding(
     shown: list[Any] = rows if groups is not None else [row[:3] for row in rows]
     listing = _listed(f"{heading}\n{said}", shown, ["", "1", "2", *([words("group")] if groups is not None else [])])
     content = {"labels": names, "groups": kinds, "plane": values.jsonable(plane), "shares": [float(s) for s in shares]}
-    return _drawing("embedding", heading, theme, lang, plot, listing, content)
+    return _drawing("embedding", heading, theme, words.lang, plot, listing, content)
 
 
 def in_the_plane(matrix: values.Array) -> tuple[values.Array, tuple[float, float]]:
@@ -259,7 +259,7 @@ def waveform(
     hop: int | None = None,
     title: str | None = None,
     theme: AnyTheme = "auto",
-    lang: Literal["en", "zh"] = "en",
+    lang: Literal["en", "zh"] | None = None,
 ) -> Drawing:
     """Draw a sound over time, with the borders of the frames that it is cut into.
 
@@ -272,7 +272,7 @@ def waveform(
         Length of a frame and the way from one to the next, in samples; without them no frames are shown.
     title : str, optional
     theme : {"auto", "light", "dark"}
-    lang : {"en", "zh"}
+    lang : {"en", "zh"}, optional
 
     Returns
     -------
@@ -313,7 +313,7 @@ def waveform(
         return area.source()
 
     content = {"samples": len(wave), "rate": rate, "frames": None if cut is None else list(cut)}
-    return _drawing("waveform", heading, theme, lang, plot, "\n".join(said) + "\n", content)
+    return _drawing("waveform", heading, theme, words.lang, plot, "\n".join(said) + "\n", content)
 
 
 # What they share ------------------------------------------------------------------------------------------

@@ -36,7 +36,7 @@ def draw(
     legend: bool = True,
     title: str | None = None,
     gradients: bool = False,
-    lang: Literal["en", "zh"] = "en",
+    lang: Literal["en", "zh"] | None = None,
 ) -> Drawing:
     """Draw how a tensor was computed: every value, every gradient, under the names of your own code.
 
@@ -69,7 +69,7 @@ def draw(
     gradients : bool
         Run a backward pass for the picture alone, so that every box has its gradient; no ``.grad`` changes.
         A backward view always does.
-    lang : {"en", "zh"}
+    lang : {"en", "zh"}, optional
         The language of the words in the picture.
 
     Returns
@@ -115,7 +115,7 @@ def draw(
         data=lambda: data.graph_data(picture, heading, book),
         marks=lambda: _marks(picture, words),
     )
-    return Drawing(heading, theme, parts, lang)
+    return Drawing(heading, theme, parts, words.lang)
 
 
 def _formulas(book: RuleBook | None, show: frozenset[str]) -> Callable[[int], list[str]] | None:

@@ -39,7 +39,7 @@ def attention(
     masked: Tensor | values.Array | None = None,
     title: str | None = None,
     theme: AnyTheme = "auto",
-    lang: Literal["en", "zh"] = "en",
+    lang: Literal["en", "zh"] | None = None,
 ) -> Drawing:
     """Draw attention weights as a table: each row is a word that asks, each column one that answers.
 
@@ -57,7 +57,7 @@ def attention(
         infinity.
     title : str, optional
     theme : {"auto", "light", "dark"}
-    lang : {"en", "zh"}
+    lang : {"en", "zh"}, optional
 
     Returns
     -------
@@ -98,7 +98,7 @@ def attention(
     picture = Grid.of(stages, heading, chart, words) if len(stages) > 1 or stages["weights"].ndim > 2 else None
     shown = picture or chart(stages["weights"], heading, True)
     parts = Parts(dot=shown.dot, text=shown.text, alt_text=shown.text, data=shown.data)
-    return Drawing(heading, theme, parts, lang)
+    return Drawing(heading, theme, parts, words.lang)
 
 
 def stages_of(weights: Any, scores: Any = None, masked: Any = None) -> dict[str, values.Array]:

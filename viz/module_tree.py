@@ -49,7 +49,7 @@ def modules(
     direction: Literal["LR", "TB"] = "TB",
     theme: AnyTheme = "auto",
     title: str | None = None,
-    lang: Literal["en", "zh"] = "en",
+    lang: Literal["en", "zh"] | None = None,
 ) -> Drawing:
     """Draw a model as a tree: which modules it has, and what each has to learn.
 
@@ -59,7 +59,7 @@ def modules(
     direction : {"LR", "TB"}
     theme : {"auto", "light", "dark"}
     title : str, optional
-    lang : {"en", "zh"}
+    lang : {"en", "zh"}, optional
 
     Returns
     -------
@@ -93,7 +93,7 @@ def modules(
         data=lambda: {"format": data.FORMAT, "kind": "modules", "title": heading, "root": _plain(tree)},
         marks=lambda: {part.key: Mark("op", visible(part.name)) for _, part in tree.walk()},
     )
-    return Drawing(heading, theme, parts, lang)
+    return Drawing(heading, theme, parts, words.lang)
 
 
 def tree_of(model: Any) -> Part:

@@ -31,7 +31,7 @@ def step(
     *,
     names: Mapping[str, Tensor] | None = None,
     title: str | None = None,
-    lang: Literal["en", "zh"] = "en",
+    lang: Literal["en", "zh"] | None = None,
     max_nodes: int = MOST_NODES,
     direction: Literal["LR", "TB"] = "LR",
 ) -> Page:
@@ -48,7 +48,7 @@ def step(
     names : mapping of str to Tensor, optional
         Names for tensors, before those found in the calling code.
     title : str, optional
-    lang : {"en", "zh"}
+    lang : {"en", "zh"}, optional
         The language that the page opens in; it can be switched in the page.
     max_nodes : int
         Fold until there are at most about so many boxes, and step over what was folded at once.

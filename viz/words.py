@@ -178,6 +178,9 @@ _CHINESE = {
 
 _LANGUAGES = {"en": _ENGLISH, "zh": _CHINESE}
 
+language = "en"
+"""The language of a picture whose call names none; a lesson in Chinese sets it."""
+
 
 class Words:
     """The words of one language.
@@ -186,7 +189,8 @@ class Words:
     ('parameter', '参数', '3 nodes')
     """
 
-    def __init__(self, lang: str) -> None:
+    def __init__(self, lang: str | None = None) -> None:
+        lang = language if lang is None else lang
         if lang not in _LANGUAGES:
             known = ", ".join(repr(x) for x in _LANGUAGES)
             raise ArgumentError(message(f"lang={lang!r} is not known.", f"The pictures speak {known}."))

@@ -15,8 +15,11 @@ import os
 import pickle
 import subprocess
 import sys
+from importlib import import_module
 from typing import Any
 
+from tinyattn._viz import load_viz
+from tinyattn.errors import TinyattnError
 from tinyattn.learn.carry import pack
 from tinyattn.learn.exercises import Exercise, find_exercise, is_unwritten
 from tinyattn.learn.judge import Verdict
@@ -32,6 +35,23 @@ language = ""
 
 switched_off = False
 """Whether `grade` does nothing, as in the process that grades."""
+
+
+def speak(lang: str) -> str:
+    """Set the language of the grading and of the pictures; gives the one that was set before.
+
+    Parameters
+    ----------
+    lang : {"en", "zh", ""}
+        "" for that of the locale, and English in pictures.
+    """
+    global language
+    before, language = language, lang
+    try:
+        import_module(f"{load_viz().__name__}.words").language = lang or "en"  # type: ignore[attr-defined]
+    except TinyattnError:  # without pictures there is nothing to say in them
+        pass
+    return before
 
 
 def grade(name: str, function: Any, *, seconds: float = SECONDS) -> None:

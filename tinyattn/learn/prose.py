@@ -18,7 +18,6 @@ _BLANK = "\x00"  # a blank inside `code`, where a line must not break
 _NOT_FIRST = "，。、；：？！）》」』”’…%,.;:?!)]}"
 _NOT_LAST = "（《「『“‘([{"
 _BOLD, _ITALIC, _CODE, _OFF = "\x1b[1m", "\x1b[3m", "\x1b[36m", "\x1b[0m"
-_KEYWORD, _STRING, _NUMBER, _COMMENT = "\x1b[35m", "\x1b[32m", "\x1b[36m", "\x1b[2m"
 
 
 def rendered(text: str, width: int = 80, colour: bool = False, ascii: bool = False) -> str:
@@ -44,11 +43,10 @@ def rendered(text: str, width: int = 80, colour: bool = False, ascii: bool = Fal
     - 查询（query）问，
       键（key）答。
     """
-    blocks = [_block(block, width, colour, ascii) for block in _blocks(text)]
-    return "\n\n".join(blocks)
+    return "\n\n".join(_block(block, width, colour, ascii) for block in blocks(text))
 
 
-def _blocks(text: str) -> Iterator[list[str]]:
+def blocks(text: str) -> Iterator[list[str]]:
     """Paragraphs, lists, tables and headings, parted by blank lines."""
     lines: list[str] = []
     for line in [*text.split("\n"), ""]:
@@ -67,7 +65,7 @@ def _block(lines: list[str], width: int, colour: bool, ascii: bool) -> str:
         return _table(lines, ascii)
     if first.startswith("    "):
         return "\n".join(lines)
-    return "\n".join(_item(start, words, width, colour) for start, words in _items(lines))
+    return "\n".join(_item(start, words, width, colour) for start, words in items(lines))
 
 
 def _heading(line: str, colour: bool) -> str:
@@ -86,7 +84,7 @@ def _table(lines: list[str], ascii: bool) -> str:
     return table(body, head, ascii=ascii)
 
 
-def _items(lines: list[str]) -> Iterator[tuple[str, str]]:
+def items(lines: list[str]) -> Iterator[tuple[str, str]]:
     """A list item by item, or one paragraph; the words of an item in one line."""
     start, words = "", ""
     for line in lines:
@@ -178,20 +176,33 @@ def coloured(code: str) -> str:
     'x = ESC[36m1ESC[0m'
     """
     lines = code.split("\n")
-    try:
-        tokens = list(tokenize.generate_tokens(io.StringIO(code).readline))
-    except (tokenize.TokenError, SyntaxError):
-        return code
-    for token in reversed(tokens):
-        paint = _paint(token)
-        (row, start), (end_row, end) = token.start, token.end
-        if paint and row == end_row:
-            line = lines[row - 1]
-            lines[row - 1] = f"{line[:start]}{paint}{line[start:end]}{_OFF}{line[end:]}"
+    for row, start, end, kind in reversed(list(paints(code))):
+        line, paint = lines[row], _PAINTS[kind]
+        lines[row] = f"{line[:start]}{paint}{line[start:end]}{_OFF}{line[end:]}"
     return "\n".join(lines)
 
 
-def _paint(token: tokenize.TokenInfo) -> str:
+def paints(code: str) -> Iterator[tuple[int, int, int, str]]:
+    """What is coloured in a piece of Python: row, first and last column, kind; nothing in a text that is no Python.
+
+    >>> list(paints("x = 1  # one"))
+    [(0, 4, 5, 'number'), (0, 7, 12, 'comment')]
+    """
+    try:
+        tokens = list(tokenize.generate_tokens(io.StringIO(code).readline))
+    except (tokenize.TokenError, SyntaxError):
+        return
+    for token in tokens:
+        kind = _kind(token)
+        if kind and token.start[0] == token.end[0]:
+            yield token.start[0] - 1, token.start[1], token.end[1], kind
+
+
+_KINDS = {tokenize.STRING: "string", tokenize.NUMBER: "number", tokenize.COMMENT: "comment"}
+_PAINTS = {"keyword": "\x1b[35m", "string": "\x1b[32m", "number": "\x1b[36m", "comment": "\x1b[2m"}
+
+
+def _kind(token: tokenize.TokenInfo) -> str:
     if token.type == tokenize.NAME:
-        return _KEYWORD if keyword.iskeyword(token.string) else ""
-    return {tokenize.STRING: _STRING, tokenize.NUMBER: _NUMBER, tokenize.COMMENT: _COMMENT}.get(token.type, "")
+        return "keyword" if keyword.iskeyword(token.string) else ""
+    return _KINDS.get(token.type, "")

@@ -118,7 +118,7 @@ class Session:
             The exit code: 0, or 1 when a cell failed.
         """
         at = start
-        grading.language = self.screen.lang
+        grading.speak(self.screen.lang)
         try:
             if at:
                 self.screen.faint(self._say("resumed", at=at + 1, of=len(self.steps)))

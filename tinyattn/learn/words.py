@@ -81,6 +81,8 @@ _SAYINGS: dict[str, tuple[str, str]] = {
     "called": ("{call}", "{call}"),
     "expected": ("expected {value}, shape {shape}", "应得 {value}，形状 {shape}"),
     "received": ("received {value}, shape {shape}", "实得 {value}，形状 {shape}"),
+    "expected number": ("expected {value}", "应得 {value}"),
+    "received number": ("received {value}", "实得 {value}"),
     "shape": ("The shapes differ.", "形状不同。"),
     "differs": (
         "first difference at {place}: expected {expected}, received {received}",
@@ -100,8 +102,14 @@ _SAYINGS: dict[str, tuple[str, str]] = {
         "Nothing is returned: a line with return is missing, or returns nothing.",
         "没有返回任何东西：缺少 return，或 return 后面是空的。",
     ),
-    "no tensor": ("A tensor is expected; this is a {kind}.", "应当返回张量（Tensor）；这里是{kind}。"),
-    "no numbers": ("Numbers are expected; this is a {kind}.", "应当返回数；这里是{kind}。"),
+    "no tensor": (
+        "A tensor is expected; this is a {kind}. ta.stack makes one of a list of tensors.",
+        "应当返回张量（Tensor）；这里是{kind}。ta.stack能把一列张量合成一个。",
+    ),
+    "no numbers": (
+        "A number, or a list or array of numbers, is expected; this is a {kind}.",
+        "应当返回一个数，或者数的列表、数组；这里是{kind}。",
+    ),
     "not callable": (
         "A function is expected, {wanted}; this is a {kind}.",
         "应当给一个函数{wanted}；这里是{kind}。",
@@ -111,10 +119,20 @@ _SAYINGS: dict[str, tuple[str, str]] = {
         "它必须能这样调用：{wanted}；你的函数参数是{got}。",
     ),
     "changes": (
-        "The numbers are right, but {name} is changed on the way. Write x = x + 1, not x += 1.",
-        "数是对的，但途中改动了{name}；请在副本上运算，写 x = x + 1，不要写 x += 1。",
+        "The numbers are right, but {name} is changed on the way. Work on a copy, {name}.copy(): += and append change"
+        " what they are given.",
+        "数是对的，但途中改动了{name}；请在副本{name}.copy()上运算：+=和append会改动原来的东西。",
     ),
     "raised": ("It raised {text}", "运行时抛出 {text}"),
+    "matmul": (
+        "It raised {kind}: the factors of @ do not fit. The last axis of the left one ({left}) must equal the"
+        " second-to-last axis of the right one ({right}).",
+        "运行时抛出 {kind}：@的两个因子对不上。左边的最后一个轴（{left}）必须等于右边的倒数第二个轴（{right}）。",
+    ),
+    "broadcast": (
+        "Shapes are lined up at the right. An axis that was summed away can be kept: keepdims=True.",
+        "形状是从右边对齐的。求和消去的轴可以用keepdims=True保留下来。",
+    ),
     "at line": ("at line {line}: {source}", "第{line}行：{source}"),
     "too long": (
         "It had not finished after {seconds} seconds, and was stopped. Does a loop ever end?",
@@ -145,6 +163,48 @@ _SAYINGS: dict[str, tuple[str, str]] = {
         '还有{count}个提示：hint("{name}")。仍要看答案：reveal("{name}", anyway=True)',
     ),
     "no exercise": ("There is no exercise at this step.", "这一步没有练习。"),
+    # the book
+    "book": ("tinyattn: lessons", "tinyattn：课程"),
+    "book title": ("From a slope to multi-head attention", "从斜率到多头注意力"),
+    "book about": (
+        "{count} lessons, about {hours} hours. Each asks a question, lets you guess, computes, and checks what it "
+        "claims. Needed: Python, NumPy and school calculus.",
+        "共{count}课，约{hours}小时。每一课先提出问题，让你猜一猜，再动手计算，并检验自己的说法。"
+        "只需要会Python、NumPy和中学的微积分。",
+    ),
+    "book how": (
+        "What a cell gives stands below it. After a **Predict**, what is printed is folded away: guess first, then "
+        "open it. To run the lessons yourself and have your exercises checked: `tinyattn learn`.",
+        "每段代码的结果都写在它下面。凡是**预测**之后，打印的结果是折叠起来的：请先猜，再打开看。"
+        "想自己运行课程、批改练习，请用`tinyattn learn`。",
+    ),
+    "part gradients": ("Gradients", "梯度"),
+    "part attention": ("Self-attention", "自注意力"),
+    "contents": ("Contents", "目录"),
+    "previous page": ("Previous: {title}", "上一课：{title}"),
+    "next page": ("Next: {title}", "下一课：{title}"),
+    "other language": ("中文", "English"),
+    "skip": ("Skip to the text", "跳到正文"),
+    "navigation": ("Pages of the book", "本书各页"),
+    "navigation end": ("Next page and contents", "下一页与目录"),
+    "on this page": ("On this page", "本页内容"),
+    "code": ("Code", "代码"),
+    "output": ("Output", "输出"),
+    "folded output": ("What comes out", "结果"),
+    "formula": ("formula", "公式"),
+    "rule": ("rule", "规则"),
+    "shape column": ("shape", "形状"),
+    "derivation": ("Derivation, line by line", "逐行推导"),
+    "page here": ("A page of its own; the keys ← and → step through it.", "这是一个独立的网页；用←和→键逐步前进。"),
+    "exercise heading": ("Exercise {name}", "练习 {name}"),
+    "exercise minutes": ("{minutes} minutes", "{minutes}分钟"),
+    "exercise how": (
+        "Checked in `tinyattn learn {number}`; there the key e writes it into a file.",
+        "在`tinyattn learn {number}`里批改；在那里按e可以把它写成文件。",
+    ),
+    "folded hint": ("Hint {at}", "提示{at}"),
+    "solution": ("Solution", "参考解答"),
+    "book written": ("Book: {path} ({count} pages, {size:.1f} MB)", "已写成：{path}（{count}页，{size:.1f} MB）"),
 }
 
 
