@@ -45,7 +45,7 @@ def sweep(
     """Call a function at every combination of settings, in the same order wherever the calls are made.
 
     The last range runs fastest.  A worker process that dies loses nothing: what it was doing is done again by
-    another.  Whether several processes are faster depends on how long one call takes; docs/sweeps.md has figures.
+    another.  Whether several processes are faster depends on how long one call takes; see docs/sweeps.md.
 
     Parameters
     ----------
