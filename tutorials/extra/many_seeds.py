@@ -4,8 +4,8 @@
 # Needs: lesson 16. Time: 15 minutes.
 #
 # The demo trains a tagger with attention and one without, once each. A training starts from random numbers, so the
-# difference could be luck. **How would you find out?** Train again from other random numbers, many times, and look at all
-# the differences.
+# difference could be luck. **How would you find out?** Train again from other random numbers, many times, and look at
+# all the differences.
 #
 # The trainings do not know of each other, so they can run side by side: on the cores of this machine, or on many
 # machines. The line that does it changes; the function and its results do not.
@@ -27,8 +27,8 @@ def right_words(seed: int) -> dict[str, int]:
 # %% [markdown]
 # ## Predict
 #
-# With position a tagger knows what stands before a word, and in the sample corpus that decides ("a saw", "I saw"). Will it
-# be ahead for *every* seed, or only for most?
+# With position a tagger knows what stands before a word, and in the sample corpus that decides ("a saw", "I saw"). Will
+# it be ahead for *every* seed, or only for most?
 
 
 # %%
