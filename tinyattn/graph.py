@@ -150,7 +150,7 @@ class Graph:
         outputs = [y] if isinstance(y, Tensor) else list(y) if isinstance(y, (list, tuple)) else []
         if not outputs or not all(isinstance(x, Tensor) for x in outputs):
             raise ArgumentTypeError(f"Graph.of: a tensor or a list of tensors is needed, not {type(y).__name__}.")
-        tensors = _everything_behind(outputs)
+        tensors = tensors_behind(outputs)
         number = {id(x): i for i, x in enumerate(tensors)}
         seen = variables if variables is not None else caller_variables(sys._getframe(1))
         given = {id(x): name for name, x in (names.items() if isinstance(names, Mapping) else names or ())}
@@ -184,7 +184,8 @@ class Graph:
         return f"Graph({len(self.nodes)} nodes, outputs {', '.join(self.nodes[i].name for i in self.outputs)})"
 
 
-def _everything_behind(outputs: Sequence[Tensor]) -> list[Tensor]:
+def tensors_behind(outputs: Sequence[Tensor]) -> list[Tensor]:
+    """The tensors behind some results, in the order of the nodes of their graph."""
     seen = set(outputs)
     waiting = list(seen)
     while waiting:

@@ -18,7 +18,7 @@ from symbolic.models import (
 )
 
 import tinyattn as ta
-from tinyattn.errors import ArgumentError, GraphError
+from tinyattn.errors import ArgumentError, ArgumentTypeError, GraphError
 from tinyattn.symbolic.layout import ascii_text, latex_name
 from tinyattn.symbolic.terms import Term
 
@@ -126,7 +126,8 @@ def test_a_mean_is_one_line_and_its_length_has_no_gradient():
     """The mean divides by a length that was read off the tensor; nothing comes back through it. Its sum has no name."""
     L, leaves = affine_relu_mse()
     text = ta.derive(L, wrt=leaves, dims={"X": "n d", "W": "d k"}).text("matrix")
-    assert "L = 1/(nk) · 1ᵀ T4 1" in text and "count" not in text and "total" not in text
+    assert "L = 1/(nk) · 1ᵀ (H − T)^(⊙2) 1" in text and "H̄ = 2/(nk) · (H − T)" in text
+    assert "count" not in text and "total" not in text
 
 
 def test_a_sum_that_the_learner_names_keeps_its_line():
@@ -134,6 +135,94 @@ def test_a_sum_that_the_learner_names_keeps_its_line():
     total = x.sum()
     L = total / ta.size_of(x)
     assert "total = Σ_ia x_ia" in ta.derive(L, wrt=[x]).text("index")
+
+
+def test_layer_norm_by_hand_reads_as_in_a_textbook():
+    rng = np.random.default_rng(0)
+    x, g = (ta.tensor(rng.normal(size=shape), requires_grad=True) for shape in ((3, 4), 4))
+    mu = x.mean(axis=-1, keepdims=True)
+    c = x - mu
+    v = (c**2).mean(axis=-1, keepdims=True)
+    z = c / ta.sqrt(v + 1e-5)
+    y = z * g
+    derivation = ta.derive(y, wrt=[x, g])
+    assert derivation.text("index").splitlines() == [
+        "mu_i = 1/d Σ_a x_ia",
+        "c_ia = x_ia − mu_i",
+        "v_i = 1/d Σ_a c_ia²",
+        "z_ia = c_ia / √(v_i + 1e-05)",
+        "y_ia = z_ia g_a",
+        "z̄_ia = ȳ_ia g_a",
+        "v̄_i = −1 / (2 (v_i + 1e-05)) Σ_a z̄_ia z_ia",
+        "c̄_ia = z̄_ia / √(v_i + 1e-05) + 2/d v̄_i c_ia",
+        "m̅u̅_i = −Σ_a c̄_ia",
+        "x̄_ia = c̄_ia + 1/d m̅u̅_i",
+        "ḡ_a = Σ_i ȳ_ia z_ia",
+    ]
+    assert r"\mu &= \frac{1}{d}" in derivation.latex() and "10^{-5}" in derivation.latex()
+    assert "<mi>μ</mi>" in derivation.mathml() and "1e-05" not in derivation.mathml()
+
+
+def test_scores_without_a_name_still_have_a_line_before_softmax():
+    X = ta.tensor(np.ones((3, 2)), requires_grad=True)
+    A = ta.softmax(X @ X.mT) @ X
+    lines = ta.derive(A, wrt=[X]).text("matrix").splitlines()
+    assert lines[:2] == ["T2 = X Xᵀ", "T3 = softmax(T2)"]
+    assert lines[-2:] == ["T̅2̅ = T3 ⊙ (T̅3̅ − (T̅3̅ ⊙ T3) 1 1ᵀ)", "X̄ = T3ᵀ Ā + T̅2̅ X + T̅2̅ᵀ X"]
+
+
+def test_sums_of_products_of_vectors_are_inner_products():
+    u, v, M = (ta.tensor(np.ones(shape), requires_grad=True) for shape in (3, 3, (3, 3)))
+    text = ta.derive((M @ M).sum() * (u * v).sum(), wrt=[u, v, M]).text("matrix")
+    assert text.splitlines()[0].endswith("= uᵀ v 1ᵀ M M 1")
+
+
+def test_a_name_that_comes_again_has_its_number_below():
+    """`H·2`, as drawings have it, would read as twice H."""
+    H = X = ta.tensor(np.ones((3, 3)), requires_grad=True)
+    for _ in range(2):
+        H = ta.tanh(X @ H)
+    L = H.sum()
+    derivation = ta.derive(L, wrt=[X])
+    assert "H_1 = tanh(X X)" in derivation.text()
+    assert str(derivation.gradient("H_1")) == str(derivation.gradient("H·1"))
+
+
+def test_a_leaf_of_one_number_is_found():
+    z, x = ta.tensor(2.0, requires_grad=True), ta.tensor([1.0, 3.0], requires_grad=True)
+    L = (z * z * x).sum()
+    derivation = ta.derive(L, wrt=[z, x])
+    assert str(derivation.gradient(z)) == "z̄ = 2 · z 1ᵀ x" and derivation.prove()
+    assert ta.compare(L, wrt=[z, x])
+    assert derivation.expand(z, entry=()) == "z̄ = 2 (x_0 z + x_1 z)"
+
+
+def test_a_value_in_the_middle_may_be_derived_by_together_with_what_made_it():
+    x = ta.tensor([0.5, -1.0, 2.0], requires_grad=True)
+    h = ta.tanh(x)
+    L = (h * h * x).sum()
+    for wrt in ([h, x], [x, h]):
+        derivation = ta.derive(L, wrt=wrt)
+        assert str(derivation.gradient(h)) == "h̄ = 2 · (x ⊙ h)"
+        certificate = derivation.prove()
+        assert certificate and certificate.whole, str(certificate)
+        report = ta.compare(L, wrt=wrt)
+        assert report and len(report.found) == 5, str(report)
+    assert "tanh" in str(derivation.to_sympy(x)) and "tanh" not in str(derivation.to_sympy(h))
+    (line,) = [each for each in derivation.lines.backward if each.node == derivation._index_of(h)]
+    line.expr = tuple(Term(2 * term.coef, term.factors, term.dummies, term.sizes) for term in line.expr)
+    assert [claim.name for claim in derivation.prove(whole=True).refuted] == ["h (gradient)", "the whole derivation"]
+
+
+def test_entries_are_counted_as_in_the_tensor():
+    """Axes of length 1 have no index in a formula, and a merged axis has two; an entry has one place for each axis."""
+    a, b = ta.tensor(np.ones((1, 3)), requires_grad=True), ta.tensor(np.ones((2, 1)), requires_grad=True)
+    L = (a * b + a).sum()
+    assert ta.derive(L, wrt=[a, b]).expand(b, entry=(1, 0)) == "b̄_10 = T̅2̅_10 a_00 + T̅2̅_11 a_01 + T̅2̅_12 a_02"
+    with pytest.raises(ArgumentError, match=r"shape \(2, 1\), there is no entry \(0, 1\)"):
+        ta.derive(L, wrt=[a, b]).expand(b, entry=(0, 1))
+    loss, leaves = multi_head()
+    assert ta.derive(loss, wrt=leaves).expand("W_o", entry=(3, 0)).startswith("(W̄_o)_30 = ")
 
 
 def test_a_line_without_matrix_form_says_so():
@@ -233,7 +322,19 @@ def test_wrong_requests_are_answered_in_words():
         ta.derive(loss, wrt=[other])
     with pytest.raises(ArgumentError, match="wrt is empty"):
         ta.derive(loss, wrt=[])
+    with pytest.raises(ArgumentError, match="wrt holds the result itself"):
+        ta.derive(loss, wrt=[loss])
+    with pytest.raises(ArgumentTypeError, match="wrt must be a tensor that was recorded, not ndarray"):
+        ta.derive(loss, wrt=[np.ones(2)])
+    with pytest.raises(ArgumentTypeError, match="the result must be a tensor that was recorded, not float"):
+        ta.derive(1.0, wrt=leaves)
+    with pytest.raises(ArgumentError, match="99 is no node of this graph; give a number below 13"):
+        ta.derive(ta.Graph.of(loss), wrt=[99])
     derivation = ta.derive(loss, wrt=leaves)
+    with pytest.raises(ArgumentError, match="no tensor other in this derivation; it is by Q, K, V"):
+        derivation.gradient(other)
+    with pytest.raises(ArgumentError, match="no tensor 99 in this"):
+        derivation.gradient(99)
     with pytest.raises(ArgumentError, match="'index'"):
         derivation.latex("tensor")
     with pytest.raises(ArgumentError, match="there is no entry"):

@@ -156,7 +156,7 @@ def _forward_claim(lines: Lines, line: Line) -> Claim:
 def _backward_claim(lines: Lines, line: Line, readers: Sequence[Line]) -> Claim:
     """Compare Σ x̄ ẋ with what the consumers' definitions change by."""
     value = lines.quantities[line.node]
-    moved = Quantity(value.name, "tangent", line.node, value.axes)
+    moved = _tangent_of(lines, line.node)
     expander = Expander(lines.heads, _patterns(lines, readers))
     left = expander.expand(summed(lines.unnamed(line.expr), ((lines.heads.of(moved), line.out, 1),), line.out))
     right: list[Term] = []
@@ -185,29 +185,34 @@ def _ops(lines: Lines, readers: Sequence[Line]) -> str:
     return ", ".join(names) or "no consumer"
 
 
+def _tangent_of(lines: Lines, index: int) -> Quantity:
+    value = lines.quantities[index]
+    return Quantity(value.name, "tangent", index, value.axes)
+
+
 def _whole_claim(lines: Lines) -> Claim:
     """Compare Σ over leaves of x̄ ẋ with the change of the loss, everything in terms of forward values."""
     meanings: Meanings = _patterns(lines, lines.forward)
-    moves: dict[Quantity, Quantity] = {}
+    pushes = {index: _tangent_of(lines, index) for index in lines.free()}
+    computed = {line.node for line in lines.forward}
+    moves = {lines.quantities[index]: push for index, push in pushes.items() if index not in computed}
     change: Expr = ()
-    for index in lines.free():
-        moves[lines.quantities[index]] = Quantity(
-            lines.quantities[index].name, "tangent", index, lines.quantities[index].axes
-        )
     for line in lines.forward:
-        if line.node in lines.reached and line.quantity not in moves:
-            change = lines.unnamed(tangent(lines.heads, line.definition, moves))
-            moved = moves[line.quantity] = Quantity(line.quantity.name, "tangent", line.node, line.quantity.axes)
-            meanings[moved] = (line.out, change)
+        if line.node not in lines.reached:
+            continue
+        change = lines.unnamed(tangent(lines.heads, line.definition, moves))
+        if line.node in pushes:  # in the middle: it moves with what it was made from, and is pushed by itself too
+            change = (*change, Term(factors=((lines.heads.of(pushes[line.node]), line.out, 1),)))
+        moves[line.quantity] = _tangent_of(lines, line.node)
+        meanings[moves[line.quantity]] = (line.out, change)
     for line in lines.backward:
         meanings[line.quantity] = (line.out, lines.unnamed(line.expr))
     last = lines.forward[-1]
     expander = Expander(lines.heads, meanings)
     left: list[Term] = []
-    for index in lines.free():
+    for index, push in pushes.items():
         line = next(each for each in lines.backward if each.node == index)
-        moved = moves[lines.quantities[index]]
-        left += expander.expand(summed(lines.unnamed(line.expr), ((lines.heads.of(moved), line.out, 1),), line.out))
+        left += expander.expand(summed(lines.unnamed(line.expr), ((lines.heads.of(push), line.out, 1),), line.out))
     right = expander.expand(summed(change, lines.seed(last), last.out))
     rest = difference(left, right, {})
     message = "" if not rest else f"{len(rest)} terms of the whole derivation do not cancel"

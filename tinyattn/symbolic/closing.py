@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from fractions import Fraction
 from itertools import product
+from math import prod
+
+import numpy as np
 
 from tinyattn.errors import ArgumentError
 from tinyattn.symbolic.canonical import Heads
@@ -48,11 +51,15 @@ def _inlined_term(heads: Heads, term: Term, meanings: Mapping[Quantity, Line]) -
 def expanded(lines: Lines, line: Line, at: tuple[int, ...], letters: Letters) -> Layout:
     """Write one entry of a line at the recorded sizes, every sum spelled out."""
     lengths = lines.axes.lengths.length
-    sizes = tuple(lengths[index.cls] for index in line.out)
-    if len(at) != len(sizes) or any(not 0 <= place < size for place, size in zip(at, sizes, strict=False)):
-        raise ArgumentError(f"expand: the gradient of {line.quantity.name} has shape {sizes}, there is no entry {at}.")
+    shape = tuple(prod(lengths[cls] for cls in axis) for axis in line.quantity.axes)
+    if len(at) != len(shape) or any(not 0 <= place < size for place, size in zip(at, shape, strict=False)):
+        raise ArgumentError(f"expand: the gradient of {line.quantity.name} has shape {shape}, there is no entry {at}.")
     writer = _Writer(lengths, letters.line())
-    names = dict(zip(line.out, at, strict=True))
+    names: dict[Index, int] = {}
+    own = iter(line.out)
+    for place, axis in zip(at, line.quantity.axes, strict=True):  # a merged axis has several indices, a kept one none
+        parts = np.unravel_index(place, tuple(lengths[cls] for cls in axis)) if axis else ()
+        names.update((next(own), int(part)) for part in parts)
     left = writer.entry(line.quantity, line.out, names)
     return row(left, EQUALS, writer.sum(line.expr, names))
 
@@ -65,12 +72,15 @@ class _Writer:
         self.written = 0
 
     def entry(self, quantity: Quantity, at: tuple[Index, ...], names: Mapping[Index, int]) -> Layout:
-        for index in at:
-            self.letters.given[index] = str(names[index])
-        digits = [str(names[index]) for index in at]
+        digits, own = [], iter(at)
+        for axis in quantity.axes:
+            place = 0
+            for cls in axis:
+                place = place * self.lengths[cls] + names[next(own)]
+            digits.append(str(place))
         below: Layout = ("ix", ("," if any(len(each) > 1 for each in digits) else "").join(digits))
         shown = entry(quantity, (), self.letters)
-        return ("sub", shown, below) if at else shown
+        return ("sub", shown, below) if digits else shown
 
     def sum(self, expr: Expr, names: Mapping[Index, int]) -> Layout:
         """Write a sum, every summed index run through."""

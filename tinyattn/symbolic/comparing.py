@@ -172,7 +172,7 @@ def compare_graph(
         "complex": lambda: by_complex_step(graph, leaves, bounds),
         "difference": lambda: by_difference(graph, leaves),
     }
-    names = {leaf: graph.nodes[leaf].name for leaf in leaves}
+    names = {leaf: (lines.quantities if lines is not None else graph.nodes)[leaf].name for leaf in leaves}
     found: dict[str, dict[str, Any]] = {}
     unavailable: dict[str, str] = {}
     for way in methods:
@@ -216,7 +216,7 @@ def _find_blame(report: Report, graph: Any, lines: Lines, formula: Formula) -> N
             report.op = ops
             shown = text(_layout(lines, line))
             report.blame = (
-                f"first wrong gradient: {node.name}, made by the backward rule of {ops}: "
+                f"first wrong gradient: {lines.quantities[line.node].name}, made by the backward rule of {ops}: "
                 f"entry {list(at)} is {float(wrong[at]):.10g} and should be {float(right[at]):.10g}\n"
                 f"  it should have been {shown}"
             )

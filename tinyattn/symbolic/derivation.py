@@ -8,6 +8,7 @@ from typing import Any
 from tinyattn.errors import GraphError
 from tinyattn.symbolic.auxiliary import Renaming, named, repeated
 from tinyattn.symbolic.canonical import Heads
+from tinyattn.symbolic.definition import Element, walk
 from tinyattn.symbolic.pulling import contributions, placed
 from tinyattn.symbolic.reading import Axes, Definitions
 from tinyattn.symbolic.terms import ONE, Expr, Factor, Head, Index, Quantity, Term, mentioned
@@ -97,12 +98,7 @@ class Lines:
 
     def _read(self, wanted: Sequence[int]) -> None:
         """Read every definition; write small unnamed ones into their consumers."""
-        uses: dict[int, int] = {}
-        reader: dict[int, Any] = {}
-        for index in wanted:
-            for source in self.graph.nodes[index].inputs:
-                uses[source] = uses.get(source, 0) + 1
-                reader[source] = self.graph.nodes[index]
+        uses, reader = self._uses(wanted)
         for index in wanted:
             node = self.graph.nodes[index]
             if node.op is None:
@@ -120,8 +116,9 @@ class Lines:
                 self.quantities[index].kind = "value"
             swallowed = [each for each in node.inputs if each in self.definitions.inlined]
             absorbed = [deep for each in swallowed for deep in (*self.absorbed_by.get(each, ()), each)]
-            small = _is_length(expr) or (not node.named and _small(expr, uses.get(index, 0)))
-            small = small or (uses.get(index) == 1 and _is_sum_of_a_mean(self.graph, node, reader[index]))
+            once = uses.get(index) == 1
+            small = _is_length(expr) or (not node.named and (_is_plain(expr) or (once and _small(expr))))
+            small = small or (once and _is_sum_of_a_mean(self.graph, node, reader[index]))
             if small and index != self.output and index not in self.wrt:
                 self.definitions.inlined[index] = (out, expr)
                 self.absorbed_by[index] = absorbed
@@ -130,6 +127,24 @@ class Lines:
             quantity = self.quantities[index]
             line = Line(quantity, out, shown, index, node.op_name, "forward", tuple(dict.fromkeys(absorbed)), expr)
             self.forward.append(line)
+
+    def _uses(self, wanted: Sequence[int]) -> tuple[dict[int, int], dict[int, Any]]:
+        """Count how often definitions mention each node, and give the last to do so.
+
+        Softmax, above and below, mentions its input twice; a length that is read off mentions no entry.
+        """
+        uses: dict[int, int] = {}
+        reader: dict[int, Any] = {}
+        for index in wanted:
+            node = self.graph.nodes[index]
+            if node.op is None:
+                continue
+            mentioned_names = [part.name for part in walk(self.axes.fitted[index].value) if isinstance(part, Element)]
+            for name, source in zip(node.op.names_of(len(node.inputs)), node.inputs, strict=True):
+                if name in mentioned_names:
+                    uses[source] = uses.get(source, 0) + mentioned_names.count(name)
+                    reader[source] = node
+        return uses, reader
 
     def _block(self, wanted: Sequence[int]) -> None:
         """Note which gradients cannot be derived; refuse where none is left."""
@@ -279,8 +294,9 @@ def _display_names(graph: Any, wanted: Sequence[int]) -> dict[int, str]:
     counts = {"T": 0, "A": 0}
     for index in wanted:
         node = graph.nodes[index]
-        if node.named:
-            names[index] = node.name
+        if node.named:  # a running number goes below: H·2 would read as twice H
+            below = node.name.replace("·", "_")
+            names[index] = node.name if below in taken else below
             continue
         if node.kind == "constant" and node.shape == ():
             names[index] = f"{float(node.value):.4g}"
@@ -307,18 +323,36 @@ def _is_sum_of_a_mean(graph: Any, node: Any, reader: Any) -> bool:
     return graph.nodes[reader.inputs[1]].op_name == "size_of" and place == (reader.file, reader.line, reader.function)
 
 
-def _small(expr: Expr, uses: int) -> bool:
-    """Say whether an unnamed node is better written into its consumers than given a line of its own."""
-    plain = [
-        all(head.kind in ("ref", "scalar", "cond") and power in (1, -1) for head, _, power in term.factors)
-        for term in expr
-    ]
-    if not all(plain):
+def _is_plain(expr: Expr) -> bool:
+    """Say whether an unnamed node is one array with a factor or turned over, written out wherever it is used."""
+    return (
+        len(expr) == 1
+        and not expr[0].dummies
+        and all(head.kind in _PLAIN and power in (1, -1) for head, _, power in expr[0].factors)
+        and _arrays(expr[0]) <= 1
+    )
+
+
+def _small(expr: Expr) -> bool:
+    """Say whether an unnamed node that is used once reads better inside of its reader than on a line of its own.
+
+    Such are a product of two arrays, a sum of two, and a power of these: `c / √(v + eps)`.
+    """
+    if len(expr) == 1 and len(expr[0].factors) == 1 and expr[0].factors[0][0].kind == "sum":
+        (inside,) = expr[0].factors[0][0].inners
+        return not expr[0].dummies and len(inside) == 2 and _small(inside)
+    if not all(head.kind in _PLAIN for term in expr for head, _, _ in term.factors):
         return False
     if len(expr) == 1:
-        arrays = sum(1 for head, at, _ in expr[0].factors if at and head.kind == "ref")
-        return (arrays <= 1 and not expr[0].dummies) or (arrays <= 2 and uses == 1)
-    return uses == 1 and len(expr) == 2 and all(len(term.factors) == 1 and not term.dummies for term in expr)
+        return _arrays(expr[0]) <= 2
+    return len(expr) == 2 and all(len(term.factors) <= 1 and not term.dummies for term in expr)
+
+
+_PLAIN = ("ref", "scalar", "cond")
+
+
+def _arrays(term: Term) -> int:
+    return sum(1 for head, at, _ in term.factors if at and head.kind == "ref")
 
 
 def _worth_tidying(expr: Expr) -> bool:

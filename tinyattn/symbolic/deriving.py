@@ -6,7 +6,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tinyattn.errors import ArgumentError, GraphError
+from tinyattn.errors import ArgumentError, ArgumentTypeError, GraphError
 from tinyattn.symbolic.certificate import Certificate, prove_or_explain
 from tinyattn.symbolic.derivation import Line, Lines
 from tinyattn.symbolic.emitting import Program
@@ -113,7 +113,7 @@ class Derivation:
     ) -> None:
         self.graph = graph
         self.lines = Lines(graph, wrt, seeded)
-        self._by_tensor: dict[int, int] = {}
+        self._tensors: dict[int, Any] = {}
         self.lines.names = self._length_names(dims or {})
         self.letters = letters_of(self.lines)
         self._steps: tuple[Step, ...] | None = None
@@ -242,33 +242,29 @@ class Derivation:
     def _index_of(self, which: Any) -> int:
         """Find the node that a tensor, a name or a number means."""
         if isinstance(which, int):
-            return which
-        if isinstance(which, str):
-            found = [node.index for node in self.graph.nodes if node.name == which]
+            found = [which] if which in self.lines.quantities else []
+        elif isinstance(which, str):
+            found = [index for index, quantity in self.lines.quantities.items() if quantity.name == which]
+            found = found or [node.index for node in self.graph.nodes if node.name == which]
         else:
-            found = [self._by_tensor[id(which)]] if id(which) in self._by_tensor else []
+            found = [index for index, tensor in self._tensors.items() if tensor is which]
         if not found:
-            names = ", ".join(self.graph.nodes[index].name for index in self.lines.wrt)
-            raise ArgumentError(
-                f"no tensor {which if isinstance(which, str) else ''!r} in this derivation; it is by {names}."
-            )
+            names = ", ".join(self.lines.quantities[index].name for index in self.lines.wrt)
+            shown = repr(which) if isinstance(which, (str, int)) else getattr(which, "name", None) or "like that"
+            raise ArgumentError(f"no tensor {shown} in this derivation; it is by {names}.")
         return int(found[0])
 
     def line_of(self, which: Any) -> Line:
         """Give the line of a gradient."""
         index = self._index_of(which)
+        name = self.lines.quantities[index].name
         for line in self.lines.backward:
             if line.node == index:
                 return line
         if index in self.lines.blocked:
-            raise GraphError(
-                f"the gradient by {self.graph.nodes[index].name} has no formula here, because it comes back through "
-                f"{self._given(self.lines.blocked[index])}."
-            )
-        raise ArgumentError(
-            f"{self.graph.nodes[index].name} has no line of its own in this derivation.\n"
-            f"  Write derive(..., wrt=[{self.graph.nodes[index].name}])."
-        )
+            through = self._given(self.lines.blocked[index])
+            raise GraphError(f"the gradient by {name} has no formula here, because it comes back through {through}.")
+        raise ArgumentError(f"{name} has no line of its own in this derivation.\n  Write derive(..., wrt=[{name}]).")
 
     def gradient(self, which: Any) -> Step:
         """Give the gradient by a tensor, in terms of named intermediates."""
@@ -318,17 +314,18 @@ class Derivation:
             One `Sum` over `IndexedBase` entries for a general entry, lengths as symbols; or an array of explicit
             entries.
         """
+        from tinyattn.symbolic.referee import apart, derivative_elements
+
         index = self._index_of(which)
         if form == "elements":
-            from tinyattn.symbolic.referee import derivative_elements
-
             return derivative_elements(self.graph, index)
         if form != "index":
             raise ArgumentError(f"form {form!r} is not known; use 'index' or 'elements'.")
         from tinyattn.symbolic.whole import WholeLoss
 
         names = {number: quantity.name for number, quantity in self.lines.quantities.items()}
-        return WholeLoss(self.graph, self.lines.wrt, self._symbolic_length, names).derivative(index)[1]
+        group = next(group for group in apart(self.graph, [*self.lines.wrt, index]) if index in group)
+        return WholeLoss(self.graph, group, self._symbolic_length, names).derivative(index)[1]
 
     def _symbolic_length(self, node: int, axis: int) -> Any:
         """Give the length of an axis as a SymPy symbol, or a product of several."""
@@ -381,7 +378,7 @@ def derive(result: Any, wrt: Sequence[Any] | Any, *, dims: Mapping[str, str] | N
     """
     graph, found = graph_of(result, wrt)
     derivation = Derivation(graph, list(found), dims)
-    derivation._by_tensor = {id(tensor): index for index, tensor in found.items()}
+    derivation._tensors = found
     return derivation
 
 
@@ -393,39 +390,45 @@ def graph_of(result: Any, wrt: Sequence[Any] | Any, gradients: bool = False) -> 
     if not wanted:
         raise ArgumentError("wrt is empty.\n  Write wrt=[W] for the gradient by W.")
     if hasattr(result, "nodes"):
-        return result, {(_by_name(result, each) if isinstance(each, str) else int(each)): each for each in wanted}
-    return _recorded(result, wanted, gradients)
+        graph, found = result, {_in_graph(result, each): each for each in wanted}
+    else:
+        graph, found = _recorded(result, wanted, gradients)
+    if graph.outputs[0] in found:
+        raise ArgumentError("wrt holds the result itself.\n  Leave it out: what changes with itself has gradient 1.")
+    return graph, found
 
 
-def _by_name(graph: Any, name: str) -> int:
+def _in_graph(graph: Any, which: Any) -> int:
+    if isinstance(which, int) and not isinstance(which, bool) and 0 <= which < len(graph.nodes):
+        return which
     for node in graph.nodes:
-        if node.name == name:
+        if node.name == which:
             return int(node.index)
-    raise ArgumentError(f"no tensor is called {name!r}; there are {', '.join(node.name for node in graph.nodes)}.")
+    raise ArgumentError(
+        f"wrt: {which!r} is no node of this graph; give a number below {len(graph.nodes)} or one of the names "
+        f"{', '.join(node.name for node in graph.nodes)}."
+    )
 
 
 def _recorded(result: Any, wanted: Sequence[Any], gradients: bool) -> tuple[Any, dict[int, Any]]:
     """Record the graph with the names of the caller's variables, and find the wanted tensors in it."""
-    from tinyattn.graph import Graph
+    from tinyattn.graph import Graph, tensors_behind
     from tinyattn.places import caller_variables
+    from tinyattn.tensor import Tensor
 
+    for each in (result, *wanted):
+        if not isinstance(each, Tensor):
+            what = "the result" if each is result else "wrt"
+            raise ArgumentTypeError(
+                f"{what} must be a tensor that was recorded, not {type(each).__name__}.\n"
+                "  Write ta.derive(loss, wrt=[W]) with the tensor that loss was made from."
+            )
     graph = Graph.of(result, variables=caller_variables(sys._getframe(1)), gradients=gradients)
-    places: dict[Any, int] = {}
-    for node in graph.nodes:
-        places.setdefault((_memory(node.value), node.op_name), node.index)
+    places = {id(tensor): index for index, tensor in enumerate(tensors_behind([result]))}
     found: dict[int, Any] = {}
     for tensor in wanted:
-        index = places.get((_memory(tensor.data), tensor.op.name if tensor.op is not None else ""))
-        if index is None:
+        if id(tensor) not in places:
             name = getattr(tensor, "name", None) or "one of the tensors in wrt"
             raise GraphError(f"the result does not depend on {name}.\n  Check that the loss was made from it.")
-        found[index] = tensor
+        found[places[id(tensor)]] = tensor
     return graph, found
-
-
-def _memory(array: Any) -> tuple[Any, ...]:
-    """Say where an array lies; a node's value shares that with its tensor. A view differs from what it views in its
-    op.
-    """
-    facts = array.__array_interface__
-    return facts["data"][0], array.shape, array.strides

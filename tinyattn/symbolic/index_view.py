@@ -56,10 +56,23 @@ def _term(term: Term, letters: LineLetters) -> Layout:
         if over:
             sign: Layout = ("sum", "Σ", ("ix", "".join([letters[index] for index in over])))
             parts.append(row(sign, SPACE, body))
-        elif body is not None:
+        elif parts and body[0] == "frac" and body[1] == ("num", "1"):
+            parts[-1] = _divided(parts[-1], body[2])
+        else:
             parts.append(body)
     letters.release(term.dummies)
     return _spaced(parts)
+
+
+def _divided(front: Layout, below: Layout) -> Layout:
+    """Write 1/2 beside 1/v as 1/(2 v)."""
+    if front[0] == "frac":
+        return ("frac", front[1], row(front[2], SPACE, fenced(below) if _is_sum(below) else below))
+    return ("frac", front, below)
+
+
+def _is_sum(tree: Layout) -> bool:
+    return tree[0] == "row" and (PLUS in tree[1] or MINUS in tree[1])
 
 
 def _spaced(parts: list[Layout]) -> Layout:

@@ -157,7 +157,23 @@ def latex_name(name: str) -> str:
     return _latex_word(stem) + (f"_{{{_latex_word(rest)}}}" if rest else "")
 
 
+_GREEK = dict(zip(
+    "alpha beta gamma delta epsilon eps zeta eta theta kappa lambda mu nu xi pi rho sigma tau phi chi psi omega"
+    .split(), "αβγδεεζηθκλμνξπρστφχψω", strict=True,
+))  # fmt: skip
+
+
+def _greek(word: str) -> tuple[str, str]:
+    """Part a name such as sigma2 into the letter that it spells, if any, and the number behind it."""
+    stem = word.rstrip("0123456789")
+    return _GREEK.get(stem, ""), word[len(stem) :]
+
+
 def _latex_word(word: str) -> str:
+    letter, below = _greek(word)
+    if letter:
+        spelled = "epsilon" if letter == "ε" else word.removesuffix(below) if below else word
+        return rf"\{spelled}" + (f"_{{{below}}}" if below else "")
     if len(word) == 1 and word.isascii() and word.isalpha():
         return word
     safe = "".join(_LATEX_SPECIAL.get(letter, letter) for letter in word)
@@ -166,6 +182,17 @@ def _latex_word(word: str) -> str:
     if word[:1].isalpha() and word[1:].isdigit() and word.isascii():
         return f"{word[0]}_{{{word[1:]}}}"
     return rf"\mathrm{{{safe}}}" if word.isascii() else rf"\text{{{safe}}}"
+
+
+def _parted(number: str) -> tuple[str, str]:
+    """Part 2e-05 into 2 and -5; the first is empty for 1, the second where there is no power of ten."""
+    mantissa, _, power = number.partition("e")
+    return ("" if mantissa == "1" else mantissa, str(int(power))) if power else (number, "")
+
+
+def _latex_number(number: str) -> str:
+    mantissa, power = _parted(number)
+    return (rf"{mantissa} \cdot " if mantissa else "") + f"10^{{{power}}}" if power else mantissa
 
 
 def _latex_op(tree: Layout) -> str:
@@ -184,7 +211,7 @@ def _latex_bar(tree: Layout) -> str:
     stem = name.partition("_")[0]
     return (
         rf"\bar{{{latex(tree[1])}}}"
-        if len(name) == 1
+        if len(name) == 1 or name in _GREEK
         else rf"\overline{{{latex(tree[1])}}}"
         if stem
         else latex(tree[1])
@@ -194,7 +221,7 @@ def _latex_bar(tree: Layout) -> str:
 _LATEX: dict[str, Callable[[Layout], str]] = {
     "id": lambda tree: latex_name(tree[1]),
     "ix": lambda tree: str(tree[1]),
-    "num": lambda tree: str(tree[1]),
+    "num": lambda tree: _latex_number(str(tree[1])),
     "fn": lambda tree: _LATEX_WORDS.get(tree[1], rf"\operatorname{{{tree[1]}}}"),
     "op": _latex_op,
     "sign": lambda tree: _LATEX_SIGNS.get(tree[1], str(tree[1])),
@@ -236,10 +263,25 @@ def escaped(word: str) -> str:
 
 
 def _mathml_name(name: str) -> str:
+    stem, rest = _mathml_parts(name)
+    return f"<msub><mi>{escaped(stem)}</mi><mi>{escaped(rest)}</mi></msub>" if rest else f"<mi>{escaped(stem)}</mi>"
+
+
+def _mathml_parts(name: str) -> tuple[str, str]:
+    """Part a name into what stands on the line and what stands below."""
     stem, _, rest = name.partition("_")
     if not stem or not rest:
-        return f"<mi>{escaped(name)}</mi>"
-    return f"<msub><mi>{escaped(stem)}</mi><mi>{escaped(rest)}</mi></msub>"
+        letter, rest = _greek(name)
+        return (letter, rest) if letter else (name, "")
+    return _greek(stem)[0] or stem, _greek(rest)[0] or rest
+
+
+def _mathml_number(number: str) -> str:
+    mantissa, power = _parted(number)
+    if not power:
+        return f"<mn>{mantissa}</mn>"
+    front = f"<mn>{mantissa}</mn><mo>·</mo>" if mantissa else ""
+    return f"<mrow>{front}<msup><mn>10</mn><mn>{power.replace('-', '−')}</mn></msup></mrow>"
 
 
 def _letters(word: str) -> list[str]:
@@ -264,7 +306,7 @@ _BAR = "border-top:0.06em solid;padding-top:0.12em"  # an accent would touch the
 
 
 def _mathml_bar(tree: Layout) -> str:
-    stem, _, rest = str(tree[1][1]).partition("_")
+    stem, rest = _mathml_parts(str(tree[1][1]))
     over = f'<mrow style="{_BAR}"><mi>{escaped(stem)}</mi></mrow>'
     return f"<msub>{over}<mi>{escaped(rest)}</mi></msub>" if rest else over
 
@@ -283,7 +325,7 @@ def _mathml_sum(tree: Layout) -> str:
 _MATHML: dict[str, Callable[[Layout], str]] = {
     "id": lambda tree: _mathml_name(tree[1]),
     "ix": lambda tree: "".join(f"<mi>{letter}</mi>" for letter in _letters(tree[1])),
-    "num": lambda tree: f"<mn>{tree[1]}</mn>",
+    "num": lambda tree: _mathml_number(str(tree[1])),
     "fn": lambda tree: (
         '<mi mathvariant="normal">⊤</mi>'
         if tree == TRANSPOSE

@@ -25,10 +25,14 @@ class NoMatrixForm(Exception):
 class Piece:
     """A scalar, column vector or matrix: how it is written, how tightly it binds, and its indices."""
 
-    __slots__ = ("at", "binding", "parts")
+    __slots__ = ("at", "binding", "pair", "parts")
 
-    def __init__(self, parts: tuple[tuple[Layout, bool], ...], at: tuple[Index, ...], binding: int) -> None:
+    def __init__(
+        self, parts: tuple[tuple[Layout, bool], ...], at: tuple[Index, ...], binding: int,
+        pair: tuple[Piece, Piece] | None = None,
+    ) -> None:  # fmt: skip
         self.parts, self.at, self.binding = parts, at, binding
+        self.pair = pair  # two vectors whose entrywise product it is: summed they are u^T v
 
     def turned(self) -> Piece:
         """Give the transpose; that of a product is the product of the transposes in reverse."""
@@ -38,9 +42,13 @@ class Piece:
 
     def written(self, least: int) -> Layout:
         """Write it for a place that needs at least this binding."""
-        shown = [("sup", part, TRANSPOSE) if flipped else part for part, flipped in self.parts]
+        shown = [("sup", part, TRANSPOSE) if flipped and not _diagonal(part) else part for part, flipped in self.parts]
         joined = _joined(shown)
         return fenced(joined) if self.binding < least else joined
+
+
+def _diagonal(part: Layout) -> bool:
+    return bool(part[0] == "row" and part[1][0] == ("fn", "diag"))
 
 
 def _joined(parts: list[Layout]) -> Layout:
@@ -252,7 +260,8 @@ def _hadamard(group: list[Piece], at: tuple[Index, ...]) -> Piece:
         if parts:
             parts.append(ENTRYWISE)
         parts.append(piece.written(HADAMARD if piece.binding != PRODUCT else PRODUCT))
-    return Piece(((row(*parts), False),), first.at, HADAMARD)
+    pair = (aligned[0], aligned[1]) if len(aligned) == 2 and len(first.at) == 1 else None
+    return Piece(((row(*parts), False),), first.at, HADAMARD, pair)
 
 
 def _summed(pieces: list[Piece], dummy: Index) -> list[Piece]:
@@ -265,6 +274,9 @@ def _summed(pieces: list[Piece], dummy: Index) -> list[Piece]:
         raise NoMatrixForm("an index that joins more than two matrices")
     left = [piece if piece.at[1] is dummy else piece.turned() for piece in matrices[:1]]
     right = [piece if piece.at[0] is dummy else piece.turned() for piece in matrices[1:]]
+    if not matrices and vectors[0].pair is not None:
+        ways = [_product([left.turned(), right], ()) for left, right in (vectors[0].pair, vectors[0].pair[::-1])]
+        return [*others, min(ways, key=lambda way: sum(flipped for _, flipped in way.parts))]
     if not matrices:
         return [*others, _product([_row_of_ones(), vectors[0]], ())]
     if right:

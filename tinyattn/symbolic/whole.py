@@ -34,7 +34,7 @@ from tinyattn.symbolic.definition import (
 from tinyattn.symbolic.entrywise import holds
 from tinyattn.symbolic.fitting import Fitted, fit
 from tinyattn.symbolic.operands import array_parameters
-from tinyattn.symbolic.referee import SymbolicNumbers, definition_of, exact, relation
+from tinyattn.symbolic.referee import SymbolicNumbers, apart, definition_of, exact, relation
 
 Length = Callable[[int, int], Any]  # (node, axis) -> a number or a symbol
 
@@ -291,8 +291,11 @@ def _sum_product_away(inside: Any, limits: list[Any], free: frozenset[Any]) -> A
 
 def whole_gradients(graph: Any, leaves: Sequence[int], digits: int) -> dict[int, NDArray[np.float64]]:
     """Differentiate the whole formula by each leaf and evaluate it at the recorded numbers."""
-    loss = WholeLoss(graph, leaves)
-    return {leaf: evaluate_derivative(loss, leaf, *loss.derivative(leaf), digits=digits) for leaf in leaves}
+    found: dict[int, NDArray[np.float64]] = {}
+    for group in apart(graph, leaves):
+        loss = WholeLoss(graph, group)
+        found.update((leaf, evaluate_derivative(loss, leaf, *loss.derivative(leaf), digits=digits)) for leaf in group)
+    return {leaf: found[leaf] for leaf in leaves}
 
 
 def evaluate_derivative(
