@@ -108,6 +108,7 @@ from tinyattn.functions import (
     where,
 )
 from tinyattn.graph import Graph
+from tinyattn.kernels.threads import set_threads
 from tinyattn.mode import no_grad, scope
 from tinyattn.ops import Op
 
@@ -163,8 +164,8 @@ __all__ = [
     "jacobian", "jvp", "layer_norm", "leaky_relu", "log", "log_softmax", "logsumexp", "masked_fill",
     "matmul", "matrix_transpose", "max", "maximum", "mean", "min", "minimum", "moveaxis", "mse",
     "multiply", "negative", "no_grad", "norm", "one_hot", "outer", "pad", "power", "prod", "reciprocal",
-    "relu", "reshape", "rms_norm", "scaled_dot_product_attention", "scope", "show_versions", "sigmoid", "silu", "sin",
-    "size_of", "softmax", "softplus", "split", "sqrt", "square", "squeeze", "stack", "std", "subtract",
-    "sum", "swapaxes", "sweep", "take_along_axis", "tanh", "tensor", "trace", "transpose", "value_and_grad",
-    "var", "vjp", "where",
+    "relu", "reshape", "rms_norm", "scaled_dot_product_attention", "scope", "set_threads", "show_versions",
+    "sigmoid", "silu", "sin", "size_of", "softmax", "softplus", "split", "sqrt", "square", "squeeze", "stack",
+    "std", "subtract", "sum", "swapaxes", "sweep", "take_along_axis", "tanh", "tensor", "trace", "transpose",
+    "value_and_grad", "var", "vjp", "where",
 ]  # fmt: skip

@@ -253,6 +253,7 @@ NOT_HERE = {
     "elementwise_grad",
     "no_grad",
     "scope",
+    "set_threads",
     "detect_nan",
     "show_versions",
     "apply",

@@ -35,9 +35,7 @@ def forward(x: Any, targets: Any, ignore: Any, smoothing: float, reduction: str)
     return result, (e / total, weights, counts)
 
 
-def rule(
-    g: Any, y: Any, saved: Any, x: Any, targets: Any, ignore: Any, smoothing: float, reduction: str
-) -> Any:
+def rule(g: Any, y: Any, saved: Any, x: Any, targets: Any, ignore: Any, smoothing: float, reduction: str) -> Any:
     """Probability minus target, shared among the rows that count."""
     p, weights, counts = saved
     share = g[..., None] if reduction == "none" else g / x.dtype.type(_divisor(reduction, counts))

@@ -1,0 +1,230 @@
+"""Attention by tiles equals its plain form: every mask, sizes beside the tile's, large scores, both dtypes."""
+
+from __future__ import annotations
+
+import tracemalloc
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tinyattn as ta
+from tinyattn.kernels import attention, threads, tiles
+
+CLOSE = {"float32": 3e-5, "float64": 1e-12}
+
+
+def textbook(q: Any, k: Any, v: Any, seen: Any, scale: float) -> Any:
+    """Attention by its definition, in float64, with a loop over the queries."""
+    lead = np.broadcast_shapes(q.shape[:-2], k.shape[:-2])
+    q, k, v = (np.broadcast_to(x, lead + x.shape[-2:]).astype(float) for x in (q, k, v))
+    seen = np.broadcast_to(seen, (*lead, q.shape[-2], k.shape[-2]))
+    y = np.zeros((*lead, q.shape[-2], v.shape[-1]))
+    for place in np.ndindex(y.shape[:-1]):
+        keys, values = k[place[:-1]][seen[place]], v[place[:-1]][seen[place]]
+        if len(keys):
+            scores = keys @ q[place] * scale
+            e = np.exp(scores - scores.max())
+            y[place] = e @ values / e.sum()
+    return y
+
+
+def arrays(dtype: str, lead_q: Any, lead_k: Any, n: int, m: int, d: int, d_v: int, size: float = 1.0) -> list[Any]:
+    rng = np.random.default_rng(n * m + d)
+    shapes = (*lead_q, n, d), (*lead_k, m, d), (*lead_k, m, d_v)
+    sizes = size, 1.0, 1.0
+    return [(factor * rng.normal(size=shape)).astype(dtype) for factor, shape in zip(sizes, shapes, strict=True)]
+
+
+def masks(n: int, m: int) -> dict[str, tuple[Any, bool]]:
+    """Every kind of mask: none, causal, by pair, by key, by query, both together, rows that see nothing."""
+    rng = np.random.default_rng(n)
+    by_pair = rng.random((n, m)) < 0.5
+    nothing = by_pair.copy()
+    nothing[[0, n // 2, n - 1]] = False
+    by_key = np.arange(m) < m - 9
+    return {
+        "none": (None, False), "causal": (None, True), "pair": (by_pair, False), "pair and causal": (by_pair, True),
+        "key": (by_key, False), "key and causal": (by_key[None], True), "query": (rng.random((n, 1)) < 0.5, False),
+        "nothing": (nothing, False), "nothing at all": (np.zeros((n, m), bool), False),
+        "block": (np.arange(n)[:, None] // 100 == np.arange(m) // 100, False),
+    }  # fmt: skip
+
+
+SIZES = [(257, 300), (300, 257), (256, 512), (40, 1700), (1700, 40), (1, 70_000)]
+
+
+@pytest.mark.parametrize("kind", masks(5, 15))
+@pytest.mark.parametrize(("n", "m"), SIZES)
+def test_tiles_equal_the_plain_form_forward_and_backward(n: int, m: int, kind: str) -> None:
+    keep, causal = masks(n, m)[kind]
+    for dtype, size in (("float32", 1.0), ("float64", 1.0), ("float64", 3000.0)):
+        q, k, v = arrays(dtype, (), (), n, m, 8, 5, size)
+        c = q.dtype.type(0.3)
+        assert tiles.fit(q, k, v)
+        y, saved = tiles.forward(q, k, v, keep, causal, c)
+        assert (saved.shifts is not None) == (size > 1)
+        plain, kept = attention.plain_forward(q, k, v, keep, causal, c)
+        g = np.random.default_rng(1).normal(size=y.shape).astype(dtype)
+        ours = tiles.rule(g, y, saved, q, k, v, keep, causal, c)
+        theirs = attention.plain_rule(g, plain, kept, q, k, v, keep, causal, c)
+        for mine, other, like in zip((y, *ours), (plain, *theirs), (y, q, k, v), strict=True):
+            assert mine.dtype == like.dtype and mine.shape == like.shape
+            near = CLOSE[dtype] * max(1.0, size / 30)  # a score of thousands is itself rounded so much more
+            assert np.abs(mine - other).max() <= near * max(1.0, np.abs(other).max())
+
+
+@pytest.mark.parametrize(
+    ("lead_q", "lead_k", "n"),
+    [((2, 3), (2, 3), 150), ((7,), (7,), 130), ((2, 1), (1, 3), 110), ((4,), (), 260), ((), (3,), 160), ((1,), (1,), 513)],
+)  # fmt: skip
+@pytest.mark.parametrize("causal", [False, True])
+def test_heads_of_any_shape_equal_the_textbook(lead_q: Any, lead_k: Any, n: int, causal: bool) -> None:
+    for dtype, close in (("float32", 2e-5), ("float64", 1e-12)):
+        q, k, v = arrays(dtype, lead_q, lead_k, n, n + 7, 6, 4)
+        seen = np.tri(n, n + 7, 7, dtype=bool) if causal else np.True_
+        y, saved = attention.forward(q, k, v, None, causal, None)
+        assert isinstance(saved, tiles.Saved)
+        np.testing.assert_allclose(y, textbook(q, k, v, seen, 6**-0.5), rtol=0, atol=close)
+
+
+def test_a_mask_for_each_head_is_cut_with_the_heads() -> None:
+    q, k, v = arrays("float64", (2, 5), (2, 5), 90, 90, 6, 4)
+    for shape in ((2, 5, 90, 90), (5, 1, 90), (2, 1, 90, 90), (90,)):
+        keep = np.random.default_rng(0).random(shape) < 0.7
+        y, saved = attention.forward(q, k, v, keep, False, None)
+        assert isinstance(saved, tiles.Saved)
+        np.testing.assert_allclose(y, textbook(q, k, v, keep, 6**-0.5), rtol=0, atol=1e-12)
+
+
+def test_the_slopes_are_those_of_finite_differences() -> None:
+    q, k, v = arrays("float64", (2,), (2,), 260, 260, 4, 3)
+    g = np.random.default_rng(2).normal(size=v.shape)
+    y, saved = attention.forward(q, k, v, None, True, None)
+    slopes = attention.rule(g, y, saved, q, k, v, None, True, None)
+    rng = np.random.default_rng(3)
+    for place, (x, slope) in enumerate(zip((q, k, v), slopes, strict=True)):
+        way = rng.normal(size=x.shape)
+        ends = []
+        for step in (1e-5, -1e-5):
+            moved = [q, k, v]
+            moved[place] = x + step * way
+            ends.append((attention.forward(*moved, None, True, None)[0] * g).sum())
+        assert (slope * way).sum() == pytest.approx((ends[0] - ends[1]) / 2e-5, rel=1e-7)
+
+
+def test_a_row_with_nothing_to_attend_to_is_0_and_passes_nothing_back() -> None:
+    q, k, v = (ta.tensor(x, requires_grad=True) for x in arrays("float32", (), (), 300, 300, 8, 8, 100.0))
+    keep = np.ones((300, 300), bool)
+    keep[[0, 255, 256, 299]] = False
+    keep[:, 17] = False
+    y = ta.scaled_dot_product_attention(q, k, v, keep=keep)
+    y.backward(np.ones(y.shape))
+    assert (y.data[[0, 255, 256, 299]] == 0).all()
+    assert q.grad is not None and k.grad is not None and v.grad is not None
+    assert (q.grad[[0, 255, 256, 299]] == 0).all() and (k.grad[17] == 0).all() and (v.grad[17] == 0).all()
+
+
+def test_queries_before_the_first_key_of_a_causal_mask_are_0() -> None:
+    q, k, v = arrays("float64", (), (), 600, 200, 8, 8)
+    y, saved = attention.forward(q, k, v, None, True, None)
+    assert isinstance(saved, tiles.Saved)
+    assert (y[:400] == 0).all()
+    np.testing.assert_allclose(y[400], v[0], rtol=1e-14)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_what_is_not_finite_takes_the_plain_form(bad: float) -> None:
+    q, k, v = arrays("float64", (), (), 300, 300, 8, 8)
+    k[5, 3] = v[5, 3] = bad
+    keep = np.arange(300) != 5
+    y, saved = attention.forward(q, k, v, keep, False, None)
+    assert not isinstance(saved, tiles.Saved)
+    assert np.isfinite(y).all()
+
+
+def test_a_cotangent_that_is_not_finite_gives_what_the_plain_form_gives() -> None:
+    values = arrays("float64", (), (), 300, 300, 4, 4)
+    leaves = [ta.tensor(x, requires_grad=True) for x in values]
+    keep = np.arange(300)[:, None] // 10 == np.arange(300) // 10
+    y = ta.scaled_dot_product_attention(*leaves, keep=keep)
+    g = np.zeros(y.shape)
+    g[7] = np.inf
+    y.backward(g)
+    plain, kept = attention.plain_forward(*values, keep, False, None)
+    with np.errstate(invalid="ignore"):
+        right = attention.plain_rule(g, plain, kept, *values, keep, False, None)
+    for x, slope in zip(leaves, right, strict=True):
+        np.testing.assert_array_equal(x.grad, slope)
+    assert (leaves[0].grad[10:] == 0).all()  # type: ignore[index]
+
+
+def test_second_order_goes_through_the_composed_form() -> None:
+    values = arrays("float64", (), (), 270, 270, 3, 2)
+
+    def loss(q: ta.Tensor, k: ta.Tensor, v: ta.Tensor, attend: Any) -> ta.Tensor:
+        return ta.sum(attend(q, k, v) ** 2)
+
+    def plain(q: ta.Tensor, k: ta.Tensor, v: ta.Tensor) -> ta.Tensor:
+        scores = (q @ k.mT) * (1 / np.sqrt(3))
+        return ta.softmax(scores, axis=-1, keep=np.tri(270, dtype=bool)) @ v
+
+    def tiled(q: ta.Tensor, k: ta.Tensor, v: ta.Tensor) -> ta.Tensor:
+        return ta.scaled_dot_product_attention(q, k, v, causal=True)
+
+    second = []
+    for attend in (plain, tiled):
+        leaves = [ta.tensor(x, requires_grad=True) for x in values]
+        first = ta.grad(loss(*leaves, attend), leaves, create_graph=True)
+        total = ta.sum(first[0] * first[1]) + ta.sum(first[2] ** 2)
+        second.append(ta.grad(total, leaves))
+    for one, other in zip(*second, strict=True):
+        np.testing.assert_allclose(one.data, other.data, rtol=1e-9, atol=1e-9)
+
+
+def test_few_scores_keep_the_plain_form() -> None:
+    assert not tiles.fit(*arrays("float64", (), (), 12, 12, 64, 64))
+    assert not tiles.fit(*arrays("float16", (), (), 300, 300, 8, 8))
+    assert not tiles.fit(*(x.astype(object) for x in arrays("float64", (), (), 300, 300, 2, 2)))
+
+
+@pytest.mark.parametrize("size", [1.0, 200.0])
+def test_memory_grows_with_the_words_and_not_with_their_square(size: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(threads.setting, "most", 1)  # so that the memory of tiles is counted once
+    peaks = []
+    for n in (1024, 2048, 4096):
+        q, k, v = arrays("float32", (2,), (2,), n, n, 8, 8, size)
+        attention.forward(q[:, :300], k[:, :300], v[:, :300], None, True, None)  # what is made once is made
+        tracemalloc.start()
+        y, saved = attention.forward(q, k, v, None, True, None)
+        attention.rule(y, y, saved, q, k, v, None, True, None)
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[1] < 2 * 1024 * 2048 * 4  # less than half of the scores alone
+    assert peaks[2] / peaks[1] < 2.1 and peaks[2] - peaks[1] < 2.2 * (peaks[1] - peaks[0])
+
+
+def test_a_result_lies_in_memory_as_its_queries_do_so_that_joining_heads_copies_nothing() -> None:
+    x = np.random.default_rng(0).normal(size=(2, 200, 4, 8))
+    heads = x.transpose(0, 2, 1, 3)
+    y, saved = attention.forward(heads, heads, heads, None, False, None)
+    assert np.shares_memory(y.transpose(0, 2, 1, 3).reshape(2, 200, 32), y)
+    slopes = attention.rule(y, y, saved, heads, heads, heads, None, False, None)
+    assert all(np.shares_memory(d.transpose(0, 2, 1, 3).reshape(2, 200, 32), d) for d in slopes)
+
+
+def test_a_tile_that_forgot_its_correction_would_be_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The comparison above says no when backward leaves the row's correction out, the commonest mistake."""
+    q, k, v = arrays("float64", (), (), 300, 300, 8, 8)
+    y, saved = attention.forward(q, k, v, None, False, None)
+    right = attention.rule(y, y, saved, q, k, v, None, False, None)
+    ones = tiles._with_column
+
+    def forgetful(g: Any, y: Any, sums: Any) -> Any:
+        g1 = ones(g, y, sums)
+        g1[..., -1] = 0
+        return g1
+
+    monkeypatch.setattr(tiles, "_with_column", forgetful)
+    wrong = attention.rule(y, y, saved, q, k, v, None, False, None)
+    assert np.abs(wrong[0] - right[0]).max() > 1e-3 and np.abs(wrong[2] - right[2]).max() == 0

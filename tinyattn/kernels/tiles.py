@@ -1,0 +1,287 @@
+"""Attention tile by tile: no matrix of n x m scores is ever held, so memory grows with n and not with its square.
+
+The idea is FlashAttention's (Dao et al. 2022, arXiv:2205.14135): scores of some queries and some keys at a time, small
+enough to stay in the cache; forward keeps one or two numbers a row, and backward computes the scores again from
+them.  What is ours is what makes it cheap in NumPy, where every pass over a tile costs:
+
+* No row maximum.  |q . k| is at most |q| |k| (Cauchy-Schwarz).  Where that bound is small, exp can neither overflow
+  nor lose a row, so nothing is subtracted.  The maximum and the subtraction would cost more than exp itself.
+  Larger scores take the careful way: a running maximum.
+* No division of the weights.  With e = exp(scores) and l the sums of its rows, the result is (e v) / l, and going
+  back 1/l goes into the cotangent, which is small.
+* The correction of softmax going back is one more column in a product: [g, -D] [v, 1]^T is g v^T - D.
+
+What is left to do for each score is one exp forward, and one exp and one multiplication back.  The plain form is
+`tinyattn.kernels.attention`; tests hold the two equal.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tinyattn.kernels import threads
+from tinyattn.kernels.allocator import warm
+from tinyattn.ops.helpers import sum_to
+
+SIDE = 256  # queries and keys of a tile: 256 KB of float32; tiles of half and of twice the side are slower
+AREA = SIDE * SIDE  # scores at once; of short sequences several heads together
+SAFE = {"f": 40.0, "d": 300.0}  # by dtype.char: up to here exp(score) is far from overflow, also when summed
+
+
+class Saved(NamedTuple):
+    """What forward keeps for each row: the sum of its exponentials, and the shift where there was one."""
+
+    sums: Any  # (heads..., n)
+    shifts: Any  # (heads..., n); None where no head needed one
+
+
+Share = tuple[Any, ...]  # an index into the leading axes: what it reads has one axis of heads, then rows
+
+
+def shares(heads: tuple[int, ...], n: int, m: int) -> Iterator[Share]:
+    """Parts of all heads, by sizes alone: one head of a long sequence, several of short ones."""
+    *outer, last = heads
+    together = max(1, AREA // (min(n, SIDE) * min(m, SIDE)))
+    for place in itertools.product(*map(range, outer)):
+        for first in range(0, last, together):
+            yield (*place, slice(first, min(first + together, last)))
+
+
+class Heads:
+    """The work on one share: its rows, in the layouts that the products want."""
+
+    def __init__(self, share: Share, q: Any, k: Any, v: Any, keep: Any, causal: bool, scale: Any) -> None:
+        self.q = np.multiply(q[share], scale, order="C")  # (g, n, d)
+        self.k, self.v = np.ascontiguousarray(k[share]), np.ascontiguousarray(v[share])  # (g, m, d), (g, m, d_v)
+        self.kt = np.ascontiguousarray(self.k.mT)  # (g, d, m)  a transposed view is up to twice as slow
+        self.keep = None if keep is None else keep[share]  # (g, n, m)
+        (self.count, self.n, _), self.m, self.scale = self.q.shape, self.k.shape[1], scale
+        self.behind = self.m - self.n if causal else None  # causal is aligned at the end: key <= query + behind
+        self.room = np.empty(self.count * min(self.n, SIDE) * min(self.m, SIDE), self.q.dtype)
+
+    def large(self) -> bool:
+        """Whether a score may be so large that exp needs a shift."""
+        ones = np.ones(self.q.shape[-1], self.q.dtype)
+        longest = [((x * x) @ ones).max(initial=0.0) for x in (self.q, self.k)]
+        return not longest[0] * longest[1] < SAFE[self.q.dtype.char] ** 2
+
+    # -- which tiles ----------------------------------------------------------------------------------------------
+
+    def pieces(self, i: slice, j: slice) -> Iterator[tuple[slice, slice]]:
+        """What has to be computed of a tile: nothing above the diagonal; on it two steps of a stair, not the square."""
+        if self.behind is None or j.stop <= i.start + self.behind + 1:
+            yield i, j
+            return
+        half = (i.start + i.stop + 1) // 2
+        for rows in (slice(i.start, half), slice(half, i.stop)):
+            columns = slice(j.start, min(j.stop, rows.stop + self.behind))
+            if rows.start < rows.stop and columns.start < columns.stop:
+                yield rows, columns
+
+    def scores(self, i: slice, j: slice) -> Any:
+        """The scores of one tile, (g, rows, columns), in memory that every tile uses again."""
+        return np.matmul(self.q[:, i], self.kt[:, :, j], out=self.tile(self.room, i, j))
+
+    def tile(self, room: Any, i: slice, j: slice) -> Any:
+        """The beginning of ``room`` as a tile, (g, rows, columns)."""
+        rows, columns = i.stop - i.start, j.stop - j.start
+        return room[: self.count * rows * columns].reshape((self.count, rows, columns))
+
+    def hide(self, tile: Any, i: slice, j: slice) -> None:
+        """Set what is hidden to 0, in place."""
+        if self.behind is not None and j.stop > i.start + self.behind + 1:
+            diagonal = i.start + self.behind - j.start
+            tile *= _triangle(i.stop - i.start, j.stop - j.start, diagonal, tile.dtype.char)
+        if self.keep is not None:
+            tile *= self.keep[:, i, j]
+
+    def lower(self, tile: Any, i: slice, j: slice) -> None:
+        """Set what is hidden to minus infinity, in place: before a maximum is taken."""
+        if self.behind is not None and j.stop > i.start + self.behind + 1:
+            diagonal = i.start + self.behind - j.start
+            later = _triangle(i.stop - i.start, j.stop - j.start, diagonal, tile.dtype.char) == 0
+            np.copyto(tile, -np.inf, where=later)
+        if self.keep is not None:
+            np.copyto(tile, -np.inf, where=~self.keep[:, i, j])
+
+    # -- forward --------------------------------------------------------------------------------------------------
+
+    def means(self, i: slice) -> tuple[Any, Any]:
+        """exp(scores) v summed over the keys, (g, rows, d_v), and the sums of the rows, (g, rows)."""
+        ones = np.ones(SIDE, self.q.dtype)
+        total = np.zeros((self.count, i.stop - i.start, self.v.shape[-1]), self.q.dtype)
+        sums = np.zeros(total.shape[:2], self.q.dtype)
+        for j in sides(self.m):
+            for rows, columns in self.pieces(i, j):
+                tile = self.scores(rows, columns)
+                np.exp(tile, out=tile)
+                self.hide(tile, rows, columns)
+                here = slice(rows.start - i.start, rows.stop - i.start)
+                total[:, here] += tile @ self.v[:, columns]
+                sums[:, here] += tile @ ones[: columns.stop - columns.start]
+        return total, sums
+
+    def careful_means(self, i: slice) -> tuple[Any, Any, Any]:
+        """The same with a running maximum, and that: whenever it grows, what was summed so far shrinks."""
+        total = np.zeros((self.count, i.stop - i.start, self.v.shape[-1]), self.q.dtype)
+        sums, shift = np.zeros(total.shape[:2], self.q.dtype), np.zeros(total.shape[:2], self.q.dtype)
+        highest = np.full_like(sums, -np.inf)
+        for j in sides(self.m):
+            for rows, columns in self.pieces(i, j):
+                tile = self.scores(rows, columns)
+                self.lower(tile, rows, columns)
+                here = slice(rows.start - i.start, rows.stop - i.start)
+                before, now = highest[:, here], np.maximum(highest[:, here], tile.max(axis=-1))
+                shift[:, here] = np.where(now == -np.inf, 0, now)  # a row that has seen nothing yet
+                shrink = np.exp(before - shift[:, here])
+                highest[:, here] = now
+                np.subtract(tile, shift[:, here, None], out=tile)
+                np.exp(tile, out=tile)
+                total[:, here] = total[:, here] * shrink[..., None] + tile @ self.v[:, columns]
+                sums[:, here] = sums[:, here] * shrink + tile.sum(axis=-1)
+        return total, sums, shift
+
+    # -- backward -------------------------------------------------------------------------------------------------
+
+    def weights(self, i: slice, j: slice, shifts: Any) -> Any:
+        """exp(scores - shift) of one tile, once more, 0 where hidden: the row's sum times the weights."""
+        tile = self.scores(i, j)
+        if shifts is None:
+            np.exp(tile, out=tile)
+            self.hide(tile, i, j)
+            return tile
+        self.lower(tile, i, j)
+        np.subtract(tile, shifts[:, i, None], out=tile)
+        return np.exp(tile, out=tile)
+
+    def back(self, g: Any, y: Any, sums: Any, shifts: Any) -> tuple[Any, Any, Any]:
+        """The cotangents of queries, keys and values, from that of the result."""
+        g1, v1t = _with_column(g, y, sums), _with_row_of_ones(self.v)  # (g, n, d_v + 1), (g, d_v + 1, m)
+        d_q, d_k, d_v = np.zeros_like(self.q), np.zeros_like(self.k), np.zeros_like(self.v)
+        other = np.empty_like(self.room)
+        for j in sides(self.m):
+            for i in sides(self.n):
+                for rows, columns in self.pieces(i, j):
+                    tile = self.weights(rows, columns, shifts)  # (g, rows, columns)
+                    d_v[:, columns] += tile.mT @ g1[:, rows, :-1]
+                    slopes = np.matmul(g1[:, rows], v1t[:, :, columns], out=self.tile(other, rows, columns))
+                    slopes *= tile  # (g, rows, columns)  the cotangent of the scores
+                    d_q[:, rows] += slopes @ self.k[:, columns]
+                    d_k[:, columns] += slopes.mT @ self.q[:, rows]
+        d_q *= self.scale
+        return d_q, d_k, d_v
+
+
+def sides(size: int) -> Iterator[slice]:
+    """An axis cut into the sides of tiles."""
+    return (slice(start, min(start + SIDE, size)) for start in range(0, size, SIDE))
+
+
+@functools.lru_cache(maxsize=4)
+def _triangle(rows: int, columns: int, diagonal: int, char: str) -> Any:
+    """1 where the key is not after the query, as numbers: multiplying costs a third of choosing."""
+    triangle = np.tri(rows, columns, diagonal, dtype=char)
+    triangle.flags.writeable = False
+    return triangle
+
+
+def _with_column(g: Any, y: Any, sums: Any) -> Any:
+    """[g, -D] / l, where D = sum(g y) is what softmax takes off every slope of a row."""
+    g1 = np.empty((*g.shape[:2], g.shape[-1] + 1), g.dtype)  # (g, n, d_v + 1)
+    np.divide(g, sums[..., None], out=g1[..., :-1])
+    np.negative((g1[..., :-1] * y) @ np.ones(g.shape[-1], g.dtype), out=g1[..., -1])
+    return g1
+
+
+def _with_row_of_ones(v: Any) -> Any:
+    """[v, 1] transposed, so that [g, -D] [v, 1]^T is g v^T - D: one product and no pass for the subtraction."""
+    v1t = np.ones((v.shape[0], v.shape[2] + 1, v.shape[1]), v.dtype)  # (g, d_v + 1, m)
+    v1t[:, :-1] = v.mT
+    return v1t
+
+
+class Whole:
+    """All heads of a call, with as many leading axes for every part, and at least one; nothing is copied."""
+
+    def __init__(self, q: Any, k: Any, v: Any, keep: Any, causal: bool, scale: Any) -> None:
+        masks = () if keep is None else keep.shape[:-2]
+        self.lead = np.broadcast_shapes(q.shape[:-2], k.shape[:-2], v.shape[:-2], masks)
+        self.heads = self.lead or (1,)
+        self.n, self.m = q.shape[-2], k.shape[-2]
+        self.parts = [np.broadcast_to(part, self.heads + part.shape[-2:]) for part in (q, k, v)]
+        self.keep = None if keep is None else np.broadcast_to(keep, (*self.heads, self.n, self.m))
+        self.causal, self.scale = causal, scale
+
+    def shares(self) -> Iterator[Share]:
+        """Its parts."""
+        return shares(self.heads, self.n, self.m)
+
+    def of(self, share: Share) -> Heads:
+        """The work on one part."""
+        return Heads(share, *self.parts, self.keep, self.causal, self.scale)
+
+    def full(self, x: Any) -> Any:
+        """An array of results with at least one leading axis, to write into."""
+        return x if self.lead else x[None]
+
+    def like(self, x: Any, width: int) -> Any:
+        """A new array, (..., rows of x, width), which lies in memory as x does: so joining the heads is free."""
+        return np.empty_like(x, shape=(*self.lead, x.shape[-2], width))
+
+
+def fit(q: Any, k: Any, v: Any) -> bool:
+    """Whether tiles can do it and pay: many scores, and ordinary finite numbers."""
+    heads = math.prod(np.broadcast_shapes(q.shape[:-2], k.shape[:-2]))
+    many = heads * q.shape[-2] * k.shape[-2] >= AREA
+    return (
+        many and q.dtype.char in SAFE and q.dtype == k.dtype == v.dtype
+        and all(bool(np.isfinite(part).all()) for part in (q, k, v))
+    )  # fmt: skip
+
+
+def forward(q: Any, k: Any, v: Any, keep: Any, causal: bool, scale: Any) -> tuple[Any, Saved]:
+    """The weighted means of the values, and what backward needs: one or two numbers a row."""
+    warm()
+    whole = Whole(q, k, v, keep, causal, scale)
+    y = whole.like(q, v.shape[-1])
+    sums = np.empty((*whole.heads, whole.n), q.dtype)
+    shifts = np.zeros_like(sums)
+    careful, y_full = [], whole.full(y)
+
+    def work(share: Share) -> None:
+        heads = whole.of(share)
+        if large := heads.large():
+            careful.append(share)
+        for i in sides(whole.n):
+            if large:
+                total, row_sums, shifts[share][:, i] = heads.careful_means(i)
+            else:
+                total, row_sums = heads.means(i)  # (g, rows, d_v), (g, rows)
+            row_sums[row_sums == 0] = 1  # a query that sees nothing gets 0 / 1
+            sums[share][:, i] = row_sums
+            np.divide(total, row_sums[..., None], out=y_full[share][:, i])
+
+    threads.run(work, whole.shares())
+    return y, Saved(sums, shifts if careful else None)
+
+
+def rule(g: Any, y: Any, saved: Saved, q: Any, k: Any, v: Any, keep: Any, causal: bool, scale: Any) -> Any:
+    """The cotangents of queries, keys and values."""
+    whole = Whole(q, k, v, keep, causal, scale)
+    found = [whole.like(x, x.shape[-1]) for x in (q, k, v)]
+    g_full, y_full, *found_full = (whole.full(x) for x in (g, y, *found))
+
+    def work(share: Share) -> None:
+        shifts = None if saved.shifts is None else saved.shifts[share]
+        parts = whole.of(share).back(g_full[share], y_full[share], saved.sums[share], shifts)
+        for place, part in zip(found_full, parts, strict=True):
+            place[share] = part
+
+    threads.run(work, whole.shares())
+    return tuple(sum_to(d, x.shape) for d, x in zip(found, (q, k, v), strict=True))
