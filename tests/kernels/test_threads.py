@@ -248,5 +248,5 @@ def test_the_environment_switches_threads_off() -> None:
 
 @pytest.mark.parametrize("most", [0, -1, 1.5, "2", True])
 def test_a_number_of_threads_that_is_none_is_refused(most: Any) -> None:
-    with pytest.raises(ValueError, match="set_threads: .* whole number from 1"):
+    with pytest.raises(ValueError, match=r"set_threads: .* whole number from 1"):
         ta.set_threads(most)

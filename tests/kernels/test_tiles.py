@@ -76,7 +76,10 @@ def test_tiles_equal_the_plain_form_forward_and_backward(n: int, m: int, kind: s
 
 @pytest.mark.parametrize(
     ("lead_q", "lead_k", "n"),
-    [((2, 3), (2, 3), 150), ((7,), (7,), 130), ((2, 1), (1, 3), 110), ((4,), (), 260), ((), (3,), 160), ((1,), (1,), 513)],
+    [
+        ((2, 3), (2, 3), 150), ((7,), (7,), 130), ((2, 1), (1, 3), 110), ((4,), (), 260), ((), (3,), 160),
+        ((1,), (1,), 513),
+    ],
 )  # fmt: skip
 @pytest.mark.parametrize("causal", [False, True])
 def test_heads_of_any_shape_equal_the_textbook(lead_q: Any, lead_k: Any, n: int, causal: bool) -> None:
