@@ -139,3 +139,44 @@ def test_a_field_is_a_field(rng):
         for _ in range(40):
             want = ((want + rows) * want - rows * third + want.dot(ints(b).dot(rows[:20]))) % n.p
         assert (ints(chain) == want).all()
+
+
+@pytest.mark.parametrize("large", [False, True], ids=["fast field", "large field"])
+@pytest.mark.parametrize(
+    ("left", "right"), [((12, 20), (20, 9)), ((3, 12, 20), (20, 9)), ((12, 20), (20,)), ((20,), (20, 9))]
+)
+def test_tangents_follow_the_product_rule_whatever_they_are_made_of(large, left, right, rng):
+    """Those of a matrix are a column times a row, and products take a shorter way."""
+    kind = field_of(5, large)
+    a, b = kind.leaf(rng.normal(size=left)), kind.leaf(rng.normal(size=right))
+    whole = np.frompyfunc(int, 1, 1)
+    numbers = [whole(part) for part in (a.r, a.t, b.r, b.t)]
+    got = whole((a @ b).tight().t) % kind.numbers.p
+    want = (np.matmul(numbers[1], numbers[2]) + np.matmul(numbers[0], numbers[3])) % kind.numbers.p
+    assert (got == want).all()
+    assert a.along(a) == int((numbers[0] * numbers[1]).sum()) % kind.numbers.p
+
+
+def test_a_brief_run_and_one_that_keeps_everything_say_the_same():
+    from tinyattn.check.exact import _Run
+
+    for product in (REGISTRY["matmul"], moved(REGISTRY["matmul"], 0, 1e-12)):
+        graph = ta.Graph.of(
+            block(n=4)[0]() if product is REGISTRY["matmul"] else block(n=4, product=product)[0](), variables={}
+        )
+        runs = [_Run(graph, field_of(7), frozenset(), brief=brief) for brief in (True, False)]
+        assert [run.whole() for run in runs] == [product is REGISTRY["matmul"]] * 2
+
+
+def test_rules_that_compare_cotangents_get_their_floats(rng):
+    """A rule may ask whether a cotangent is positive; its floats are those of an ordinary backward pass."""
+    guided = altered(REGISTRY["relu"], vjps=(lambda g, y, x: np.where((x > 0) & (g > 0), g, 0.0),))
+    plain = altered(REGISTRY["relu"], vjps=(lambda g, y, x: np.where((x > 0) & (g == g), g, 0.0),))
+    x = ta.tensor(rng.uniform(1.0, 2.0, 4), requires_grad=True)
+
+    def graph(op, sign):
+        return ta.Graph.of(ta.apply(op, (x * 3.0,), ()) * sign, variables={})
+
+    assert exact_check(graph(plain, -1.0)) and exact_check(graph(guided, 1.0))
+    found = exact_check(graph(guided, -1.0))
+    assert not found and not found.cut

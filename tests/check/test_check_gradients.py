@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from support import altered
@@ -46,7 +48,7 @@ def test_a_wrong_rule_is_blamed_with_name_line_entry_values_formula_and_mistake(
     blame = failed.blame
     assert not failed and blame.op == "softmax" and blame.node == "weights"
     assert blame.place.startswith("test_check_gradients.py:")
-    line = open(__file__, encoding="utf-8").read().splitlines()[blame.line - 1]
+    line = Path(__file__).read_text(encoding="utf-8").splitlines()[blame.line - 1]
     assert "weights = ta.apply(softmax" in line
     assert blame.input == "x (here scores)" and len(blame.entry) == 2
     assert blame.found != pytest.approx(blame.expected, rel=1e-3)

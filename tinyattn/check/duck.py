@@ -333,8 +333,9 @@ class Duck:
 
     def _chosen(self, axis: Axes, keepdims: bool, best: Callable[..., Any]) -> Any:
         rows, shape = self.rows(axis, keepdims)
-        at = best(rows.data, axis=-1)[..., None]
-        return rows.each(lambda p: np.take_along_axis(p, at, -1)).reshape(shape)
+        at = np.ravel(best(rows.data, axis=-1))
+        at = at + rows.shape[-1] * np.arange(at.size)
+        return rows.each(lambda p: p.reshape(-1).take(at).reshape(shape))
 
     def rows(self, axis: Axes, keepdims: bool) -> tuple[Any, tuple[int, ...]]:
         """The axes to reduce as one last axis, and the shape of the reduction."""
@@ -345,6 +346,8 @@ class Duck:
         rest = tuple(a for a in range(self.ndim) if a not in axes)
         shape = tuple(1 if a in axes else size for a, size in enumerate(self.shape) if keepdims or a not in axes)
         length = math.prod(self.shape[a] for a in axes)
+        if axes == (self.ndim - 1,):
+            return self, shape
         return self.transpose(rest + axes).reshape((*(self.shape[a] for a in rest), length)), shape
 
     # -- NumPy's protocols ------------------------------------------------------------------------------------

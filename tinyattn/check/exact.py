@@ -91,11 +91,12 @@ class _Run:
             for at in graph.outputs
             if graph.nodes[at].requires_grad
         }
+        self.ahead = sum(self._along(at, seed) for at, seed in self.seeds.items())
         self.passed: list[tuple[int, int, Any]] = []
         self.loose = 0  # what was put in behind cut nodes, in the direction of their inputs
         self._plain: dict[int, Any] | None = None
         watch = None if brief else lambda *each: self.passed.append(each)
-        self.totals = self.replay.backward(self.seeds, watch, self._behind, self._seen)
+        self.totals = self.replay.backward(self.seeds, watch, self._behind, self._seen, brief)
 
     def _forgetting(self) -> Callable[[int], None]:
         """Tangents of steps on the way are needed until the last of their readers has run."""
@@ -141,7 +142,7 @@ class _Run:
     def whole(self) -> bool:
         """Ask the identity of the whole graph."""
         p = self.kind.numbers.p
-        forward = sum(self._along(at, seed) for at, seed in self.seeds.items()) + self.loose
+        forward = self.ahead + self.loose
         ends = [node.index for node in self.graph.nodes if node.op is None and node.requires_grad] + list(
             self.replay.cut
         )

@@ -49,7 +49,8 @@ class FieldArray(Duck):
         self.most = most or self.numbers.half
         self.most_t = most_t or self.numbers.half
         self.depth = depth
-        self.thin = self._inverse = None
+        self.thin: Any = None
+        self._inverse: Any = None  # one over each number, once somebody asked
         if depth > DEEPEST:
             self.data  # noqa: B018 - asked for now, before the floats that wait for it become too many
 
@@ -269,14 +270,14 @@ class FieldArray(Duck):
         return result
 
     def inverted(self) -> Any:
-        """One over each number, computed once."""
+        """One over each number; the numbers themselves are inverted once."""
+        n = self.numbers
         if self._inverse is None:
-            n = self.numbers
-            r, t = n.inverse(self.tight_r()), None
-            if self.t is not None:
-                t = n.tightened(n.array(n.tightened(n.array(r * r)) * -self.tight_t()))
-            self._inverse = self._new(r, t, lambda: 1.0 / self.data, self.depth)
-        return self._inverse
+            self._inverse = n.inverse(self.tight_r())
+        r, t = self._inverse, None
+        if self.t is not None:
+            t = n.tightened(n.array(n.tightened(n.array(r * r)) * -self.tight_t()))
+        return self._new(r, t, lambda: 1.0 / self.data, self.depth)
 
     def raised(self, other: Any) -> Any:
         """Power, as a pseudo-random function of base and exponent."""
@@ -304,7 +305,8 @@ class FieldArray(Duck):
         r, most = n.matmul(a.r, b.r, a.most * b.most)
         moving = []
         if a.t is not None:
-            moving.append(a._times_thin(b) or n.matmul(a.t, b.r, a.most_t * b.most))
+            thin = a.thin is not None and b.r.ndim <= 2
+            moving.append(a._times_thin(b) if thin else n.matmul(a.t, b.r, a.most_t * b.most))
         if b.t is not None:
             moving.append(n.matmul(a.r, b.t, a.most * b.most_t) if b.thin is None else b._thin_times(a))
         t, most_t = moving[0] if moving else (None, 0.0)
@@ -319,10 +321,8 @@ class FieldArray(Duck):
         found = n.tightened(found) if most > n.half else found
         return found * row if left.r.ndim > 1 else found * row[0], n.half * n.half
 
-    def _times_thin(self, right: Any) -> Any:
-        """``t @ right`` for the thin tangents of a matrix; None where they are not thin."""
-        if self.thin is None or right.r.ndim > 2:
-            return None
+    def _times_thin(self, right: Any) -> tuple[Any, float]:
+        """``t @ right`` for the thin tangents of a matrix."""
         n, (column, row) = self.numbers, self.thin
         found, most = n.matmul(row, right.r, right.most * n.half)
         found = n.tightened(found) if most > n.half else found
@@ -333,7 +333,7 @@ class FieldArray(Duck):
         axes: Any = tuple(axis) if isinstance(axis, (list, tuple)) else axis
 
         def total(part: Any) -> Any:
-            return np.add.reduce(part, axis=axes, keepdims=keepdims)
+            return _sum(part, axis=axes, keepdims=keepdims)
 
         limit, most = self.numbers.limit, max(self.r.size, 1)
         if self.most * most > limit:
@@ -403,8 +403,11 @@ class FieldArray(Duck):
         if self.thin is not None:
             column, row = self.thin
             found, _ = n.matmul(cotangent.tight_r(), row.T, n.half * n.half)
-            return n.total(n.tightened(found) * column)
-        return 0 if self.t is None else n.total(cotangent.tight_r() * self.tight_t())
+            return n.dot(n.tightened(found), column)
+        return 0 if self.t is None else n.dot(cotangent.tight_r(), self.tight_t())
+
+
+_sum: Any = np.add.reduce
 
 
 def _erf(x: np.ndarray) -> np.ndarray:
@@ -415,7 +418,7 @@ _erf_of_each = np.frompyfunc(math.erf, 1, 1)
 _SLOPES = {
     "exp": lambda x, y: y,
     "log": lambda x, y: 1.0 / x,
-    "sqrt": lambda x, y: 1.0 / (2.0 * y),
+    "sqrt": lambda x, y: y.inverted() / 2.0,
     "tanh": lambda x, y: 1.0 - y * y,
     "sin": lambda x, y: x.mapped("cos"),
     "cos": lambda x, y: -x.mapped("sin"),

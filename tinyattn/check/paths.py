@@ -7,12 +7,14 @@ against the wrong numbers.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from tinyattn.check.replay import Replay
+from tinyattn.errors import GradientLost
 
 LONGEST = 60  # steps of a forward that is still looked at
 SHORT = 16  # of which two are cut at once
@@ -82,7 +84,9 @@ def traced(scene: Any) -> Any:
     ]
     forward = scene.op.composed or scene.op.forward
     try:
-        result = forward(*leaves, *scene.params.values())
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", GradientLost)  # a forward that leaves the graph cannot be looked into
+            result = forward(*leaves, *scene.params.values())
         result = result[0] if scene.op.saves and scene.op.composed is None else result
         graph = Graph.of(result, names={"the input": leaves[scene.slot]}, variables={})
     except Exception:

@@ -16,6 +16,8 @@ import numpy as np
 
 from tinyattn.check.duck import CannotRun
 
+DRAWN = 16_384  # random numbers drawn at once
+
 
 class SmallPrime:
     """The integers modulo 2^23 - 15 in float64 arrays.
@@ -36,6 +38,7 @@ class SmallPrime:
     def __init__(self, seed: int = 0) -> None:
         self.rng = np.random.default_rng(seed)
         self._keys: dict[str, list[Any]] = {}
+        self._left = np.empty(0)  # random numbers that nobody has taken yet
 
     def reduced(self, t: Any) -> Any:
         """Bring whole numbers below the limit back between -p/2 and p/2."""
@@ -67,16 +70,23 @@ class SmallPrime:
             x, y, most_x, most_y = self.tightened(x), self.tightened(y), self.half, self.half
         return x + y, most_x + most_y
 
-    def total(self, products: Any) -> int:
-        """The sum of products of reduced numbers, from 0 to p - 1."""
-        products = self.array(products)
-        if products.ndim and products.shape[-1] <= self.together:
+    def dot(self, a: Any, b: Any) -> int:
+        """The sum of the products of reduced numbers, from 0 to p - 1."""
+        if a.size <= self.together:
+            return int(np.vdot(a, b) if a.size else 0) % self.p
+        products = a * b
+        if products.shape[-1] <= self.together:
             products = np.add.reduce(products, axis=-1)
-        return int(np.add.reduce(self.reduced(self.array(products)), axis=None)) % int(self.p)
+        return int(np.add.reduce(self.reduced(products), axis=None)) % self.p
 
     def random(self, shape: tuple[int, ...]) -> Any:
-        """Any numbers."""
-        return np.array(self.rng.integers(-(self.p // 2), self.p // 2, shape, dtype=np.int32), dtype=float)
+        """Any numbers; drawn many at once, because a draw costs more than a number."""
+        size = math.prod(shape)
+        if self._left.size < size:
+            bits = self.rng.bit_generator.random_raw(max(size, DRAWN) // 2 + 1).view(np.int32)
+            self._left = self.tightened((bits >> 9).astype(float))
+        taken, self._left = self._left[:size], self._left[size:]
+        return taken.reshape(shape)
 
     def of_floats(self, x: np.ndarray) -> Any:
         """The number that a float is, exactly: mantissa times a power of two."""

@@ -169,11 +169,14 @@ class Replay:
         watch: Watcher | None = None,
         cut: Callable[[int, Any], list[Any]] | None = None,
         seen: Callable[[int, Any], Any] | None = None,
+        brief: bool = False,
     ) -> dict[int, Any]:
         """Run the rules from the outputs back; gives the cotangent of every node that has one.
 
         ``watch(node, slot, contribution)`` sees each vector-Jacobian product; ``cut(node, g)`` gives what goes
         on behind a node whose rule does not run; ``seen(node, g)`` is what a rule gets to see of a cotangent.
+        A ``brief`` run lets go of the numbers and the cotangent of a node once both have been used; those of leaves
+        and of cut nodes stay.
         """
         totals = dict(seeds)
         for node in reversed(self.graph.nodes):
@@ -193,6 +196,9 @@ class Replay:
                         watch(node.index, slot, c)
                     source = node.inputs[slot]
                     totals[source] = totals[source] + c if source in totals else c
+            if brief and node.index not in self.cut:
+                del totals[node.index]
+                self.values[node.index] = self._stills[node.index] = None
         return totals
 
 

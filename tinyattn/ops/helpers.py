@@ -97,8 +97,7 @@ def times_slope(g: Any, slope: Callable[[Any], Any], at: Any) -> Any:
 
 def where_asked(y: Any, g: Any, axis: int) -> Any:
     """``y``, but 0 in rows that hold a nan and whose cotangent is 0: nobody asked about them."""
-    numbers = plain(y)
-    if not care.wanted or numbers.dtype == object:
+    if not care.wanted or (numbers := plain(y)).dtype == object:
         return y
     finite = np.isfinite(numbers).all(axis=axis, keepdims=True)
     return np.where(finite | (plain(g) != 0).any(axis=axis, keepdims=True), y, 0)
