@@ -169,6 +169,47 @@ def test_right_numbers_with_a_broken_gradient_do_not_pass() -> None:
     assert verdict.passed == verdict.of - 1 and "The gradient for q is wrong at [0]" in verdict.lines[0]
 
 
+def test_an_answer_that_raises_for_one_call_only_is_told_the_call_and_keeps_its_other_checks() -> None:
+    def fits_squares_only(G: Any, X: Any, W: Any) -> Any:
+        return G @ W.T if W.shape == (2, 2) else G @ W
+
+    verdict = judge(find_exercise("05.grad_left"), fits_squares_only)
+    assert verdict.passed == 1 and verdict.lines[0].startswith("grad_left(G=[[1., 0.]]")
+    assert "(2) must equal the second-to-last axis of the right one (3)" in verdict.lines[1]
+    assert "gufunc" not in verdict.lines[1] and verdict.place[1] > 0
+
+
+def test_a_mistake_that_raises_is_recognised_whatever_its_variables_are_called() -> None:
+    def mine(G: Any, X: Any, W: Any) -> Any:
+        arrived, weights = G, W
+        return arrived @ weights
+
+    assert judge(find_exercise("05.grad_left"), mine).mistake.startswith("G W:")
+    assert judge(find_exercise("05.grad_left"), lambda G, X, W: G @ W.undefined).mistake == ""
+
+
+def test_shapes_that_do_not_line_up_are_said_in_plain_words() -> None:
+    verdict = judge(find_exercise("07.softmax"), lambda x: x + np.ones(x.shape[-1] + 2))
+    assert "lined up at the right" in "\n".join(verdict.lines)
+
+
+@pytest.mark.parametrize(("name", "answer", "changed"), [
+    ("02.run", lambda leaves, steps: [leaves.append(0.0)] and find_exercise("02.run").solution(leaves[:-1], steps),
+     "leaves"),
+    ("07.softmax", lambda x: x.__isub__(x.max()) * 0 + find_exercise("07.softmax").solution(x), "x"),
+])  # fmt: skip
+def test_an_answer_that_changes_what_it_was_given_is_told_which(name: str, answer: Any, changed: str) -> None:
+    verdict = judge(find_exercise(name), answer)
+    assert not verdict.right and f"{changed} is changed on the way" in "\n".join(verdict.lines)
+
+
+def test_a_single_number_has_no_shape_and_a_truth_is_said_as_such() -> None:
+    verdict = judge(find_exercise("09.parameters"), lambda k, vocabulary, tags: 7)
+    assert verdict.lines[1:] == ["expected 948", "received 7"]
+    verdict = judge(find_exercise("16.equivariant"), lambda f, X, order: False)
+    assert verdict.lines[1:] == ["expected True", "received False"]
+
+
 def test_an_overflow_that_small_numbers_hide_does_not_pass() -> None:
     def naive(q: Any, K: Any, V: Any) -> Any:
         e = ta.exp(K @ q)

@@ -22,6 +22,7 @@ from tinyattn.learn.words import Sayings
 _RANDOM_CASES = 3
 _LONGEST = 200
 _PLACE = re.compile(r" \w+ was made at <[^>]*>:\d+\.")  # the learner did not make the arguments
+_MATMUL = re.compile(r"^matmul: .*\(size (\d+) is different from (\d+)\)$", re.DOTALL)  # as NumPy says it
 
 
 @dataclass
@@ -44,12 +45,19 @@ class Verdict:
 
 
 class Raised(Exception):
-    """The answer raised: what, and where in the learner's code."""
+    """The answer raised: what, where in the learner's code, and for which call."""
 
     def __init__(self, error: BaseException, answer: Answer) -> None:
-        text = _PLACE.sub("", str(error))
-        super().__init__(f"{type(error).__name__}: {text}" if text else type(error).__name__)
+        self.kind, self.text = type(error).__name__, _PLACE.sub("", str(error)).strip()
+        super().__init__(f"{self.kind}: {self.text}" if self.text else self.kind)
         self.place = _place(error, answer)
+        self.call = ""
+
+    @property
+    def fingerprint(self) -> str:
+        """What two answers share that stumble in the same way, whatever they call their variables."""
+        numbers = re.findall(r"\d+", re.sub(r"\S+ was made at \S+", "", self.text))
+        return " ".join([self.kind, *numbers])
 
 
 def judge(exercise: Exercise, answer: Any, lang: str = "en") -> Verdict:
@@ -84,11 +92,7 @@ class _Judge:
         lines = self._signature()
         if lines:
             return self._with(lines)
-        try:
-            self._run_checks()
-        except Raised as raised:
-            self.result.place = raised.place
-            return self._with([self.says("raised", text=str(raised))])
+        self._run_checks()
         if not self.result.right:
             self.result.mistake = self._mistake()
         return self.result
@@ -111,11 +115,26 @@ class _Judge:
     def _run_checks(self) -> None:
         """Run all checks; the first that fails is told, the others are counted."""
         for check in self._checks():
-            lines = check()
+            place = ("", 0)
+            try:
+                lines = check()
+            except Raised as raised:
+                lines, place = self._raised(raised), raised.place
             if not lines:
                 self.result.passed += 1
             elif not self.result.lines:
-                self.result.lines = lines
+                self.result.lines, self.result.place = lines, place
+
+    def _raised(self, raised: Raised) -> list[str]:
+        """What was called, and the error in words; NumPy's own are said in plainer ones."""
+        called = [self.says("called", call=raised.call)] if raised.call else []
+        sizes = _MATMUL.search(raised.text)
+        if sizes:
+            return [*called, self.says("matmul", kind=raised.kind, left=sizes[2], right=sizes[1])]
+        told = [self.says("raised", text=str(raised))]
+        if "could not be broadcast" in raised.text:
+            told.append(self.says("broadcast"))
+        return [*called, *told]
 
     def _checks(self) -> Iterator[Callable[[], list[str]]]:
         for args, expected in self.cases:
@@ -126,18 +145,18 @@ class _Judge:
             yield self._gradient
 
     def _case(self, args: tuple[Any, ...], expected: np.ndarray) -> list[str]:
-        given = copied(args)
-        received = _called(self.exercise, self.answer, given)
+        given, names = copied(args), inspect.signature(self.exercise.solution).parameters
+        shown = ", ".join(f"{name}={_short(value)}" for name, value in zip(names, args))
+        call = f"{self.exercise.function}({shown})"
+        try:
+            received = _called(self.exercise, self.answer, given)
+        except Raised as raised:
+            raised.call = call
+            raise
         lines = self._result(received, expected)
         if lines:
-            names = inspect.signature(self.exercise.solution).parameters
-            shown = ", ".join(f"{name}={_short(value)}" for name, value in zip(names, args))
-            return [self.says("called", call=f"{self.exercise.function}({shown})"), *lines]
-        changed = [
-            name
-            for name, before, after in zip(inspect.signature(self.exercise.solution).parameters, args, given)
-            if isinstance(before, np.ndarray) and not np.array_equal(before, after)
-        ]
+            return [self.says("called", call=call), *lines]
+        changed = [name for name, before, after in zip(names, args, given) if not _same(before, after)]
         return [self.says("changes", name=changed[0])] if changed else []
 
     def _result(self, received: Any, expected: np.ndarray) -> list[str]:
@@ -157,8 +176,11 @@ class _Judge:
         wrong = ~_close(numbers, expected, self.exercise.tolerance)
         if not wrong.any():
             return []
-        if not numbers.ndim:
-            return facts
+        if not numbers.ndim:  # a shape would only be in the way
+            return [
+                self.says("expected number", value=self._number(expected)),
+                self.says("received number", value=self._number(numbers)),
+            ]
         place = tuple(int(i) for i in np.argwhere(wrong)[0])
         return [
             *facts,
@@ -169,6 +191,12 @@ class _Judge:
                 received=f"{numbers[place]:.6g}",
             ),
         ]
+
+    def _number(self, value: np.ndarray) -> str:
+        """A single number; True or False where the exercise asks for that."""
+        if isinstance(self.exercise.cases[0].expected, bool) and value in (0, 1):
+            return str(bool(value))
+        return f"{value:.6g}"
 
     def _property(self, sentence: str, holds: Callable[[Answer, np.random.Generator], bool]) -> list[str]:
         def answer(*args: Any) -> Any:
@@ -224,8 +252,6 @@ class _Judge:
 
     def _mistake(self) -> str:
         received = [self._quietly(self.answer, args) for args, _ in self.cases]
-        if any(one is None for one in received):
-            return ""
         for wrong in self.exercise.wrong:
             if self._alike(received, [self._quietly(wrong.function, args) for args, _ in self.cases]):
                 return wrong.says[self.at]
@@ -236,17 +262,19 @@ class _Judge:
                 return self.says(key)
         return ""
 
-    def _quietly(self, function: Answer, args: tuple[Any, ...]) -> np.ndarray | None:
+    def _quietly(self, function: Answer, args: tuple[Any, ...]) -> np.ndarray | str:
+        """The numbers, or the fingerprint of the error; a text that nothing equals where it gives no numbers."""
         try:
             with warnings.catch_warnings(), np.errstate(all="ignore"):
                 warnings.simplefilter("ignore")
                 numbers = _numbers(_called(self.exercise, function, copied(args)))
-        except Raised:
-            return None
-        return None if numbers.dtype == object else numbers
+        except Raised as raised:
+            return raised.fingerprint
+        return "" if numbers.dtype == object else numbers
 
     def _alike(self, one: list[Any], other: list[Any]) -> bool:
-        return all(b is not None and a.shape == b.shape and _close(a, b, 1e-6).all() for a, b in zip(one, other))
+        """Whether two answers do the same in every case: the same numbers, or the same error."""
+        return all(_same_outcome(a, b) for a, b in zip(one, other))
 
 
 _CHANGES: dict[str, Callable[[np.ndarray], np.ndarray]] = {
@@ -267,7 +295,18 @@ def call(exercise: Exercise, function: Answer, args: tuple[Any, ...]) -> Any:
 
 def copied(args: tuple[Any, ...]) -> tuple[Any, ...]:
     """Arguments that an answer may spoil."""
-    return tuple(np.array(x) if isinstance(x, np.ndarray) else x for x in args)
+    return tuple(x.copy() if isinstance(x, np.ndarray | list) else x for x in args)
+
+
+def _same(before: Any, after: Any) -> bool:
+    """Whether an argument is still what it was."""
+    return np.array_equal(before, after) if isinstance(before, np.ndarray) else bool(before == after)
+
+
+def _same_outcome(a: np.ndarray | str, b: np.ndarray | str) -> bool:
+    if isinstance(a, str) or isinstance(b, str):
+        return isinstance(a, str) and isinstance(b, str) and a == b != ""
+    return a.shape == b.shape and bool(_close(a, b, 1e-6).all())
 
 
 def _called(exercise: Exercise, answer: Answer, args: tuple[Any, ...]) -> Any:

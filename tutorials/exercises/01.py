@@ -1,6 +1,6 @@
 """The exercises of lesson 01: the central difference, and a gradient from it."""
 
-from math import sin
+import math
 
 import numpy as np
 
@@ -8,10 +8,17 @@ from tinyattn.learn.exercises import Case, Exercise, Property, Wrong
 
 
 def cube(x):
+    """x³"""
     return x**3
 
 
+def sine(x):
+    """sin x"""
+    return math.sin(x)
+
+
 def bent(x):
+    """x³ - 2x² + x"""
     return x**3 - 2 * x**2 + x
 
 
@@ -20,7 +27,13 @@ def first_square(w):
     return w[0] ** 2 + 10 * w[1]
 
 
+def total(w):
+    """the sum of all entries of w"""
+    return np.sum(w)
+
+
 def mixed(w):
+    """the sum of w³, plus the square of the sum of w"""
     return np.sum(w**3) + np.sum(w) ** 2
 
 
@@ -55,6 +68,24 @@ def walking_gradient(f, w, h):
     return slopes
 
 
+def whole_rows(f, w, h):
+    slopes = np.zeros(w.shape)
+    for i in range(len(w)):
+        step = np.zeros(w.shape)
+        step[i] = h
+        slopes[i] = (f(w + step) - f(w - step)) / (2 * h)
+    return slopes
+
+
+def one_axis_only(f, w, h):
+    slopes = np.zeros(w.shape)
+    for i in range(len(w)):
+        step = np.zeros(len(w))
+        step[i] = h
+        slopes[i] = (f(w + step) - f(w - step)) / (2 * h)
+    return slopes
+
+
 def all_at_once(f, w, h):
     return np.full(w.shape, (f(w + h) - f(w - h)) / (2 * h))
 
@@ -70,7 +101,7 @@ CENTRAL = Exercise(
     cases=(
         Case((cube, 2.0, 0.1), 12.01),  # 3x² + h²
         Case((cube, -1.0, 0.5), 3.25),
-        Case((sin, 0.0, 0.5), sin(0.5) / 0.5),
+        Case((sine, 0.0, 0.5), math.sin(0.5) / 0.5),
     ),
     sample=lambda rng: (bent, rng.normal(), rng.uniform(0.1, 0.5)),
     properties=(
@@ -110,6 +141,28 @@ CENTRAL = Exercise(
             lambda f, x, h: (f(x - h) - f(x + h)) / (2 * h),
             ("the two points are exchanged, so the sign is wrong.", "两个点写反了，所以符号不对。"),
         ),
+        Wrong(
+            lambda f, x, h: (f(x + h / 2) - f(x - h / 2)) / h,
+            (
+                "a step of h/2 to each side; here it is h to each side, so the two points are 2h apart.",
+                "向两边各走了h/2；这里是向两边各走h，所以两点相距2h。",
+            ),
+        ),
+        Wrong(
+            lambda f, x, h: (f(x + h) + f(x - h)) / (2 * h),
+            ("the two values are added; the rise is their difference.", "把两个值相加了；变化量是它们的差。"),
+        ),
+        Wrong(
+            lambda f, x, h: (f(x + h) - f(x - h)) / 2,
+            ("divided by 2 only; the two points are 2h apart: / (2 * h).", "只除以了2；两点相距2h：/ (2 * h)。"),
+        ),
+        Wrong(
+            lambda f, x, h: solve_central(f, x, 1e-5),
+            (
+                "this is the slope for a tiny step of your own, or from a formula; walk the h that is given.",
+                "这是自己另取的极小步长（或公式）给出的斜率；要用给定的h。",
+            ),
+        ),
     ),
     hints=(
         ("You need the function at two places: x + h and x - h.", "需要函数在两处的值：x + h和x - h。"),
@@ -130,7 +183,7 @@ GRADIENT = Exercise(
     solution=solve_gradient,
     cases=(
         Case((first_square, np.array([3.0, 5.0]), 0.01), [6, 10]),
-        Case((np.sum, np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]), 0.5), np.ones((2, 3))),
+        Case((total, np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]), 0.5), np.ones((2, 3))),
     ),
     sample=lambda rng: (mixed, rng.normal(size=(2, 3)), rng.uniform(0.1, 0.3)),
     wrong=(
@@ -169,8 +222,24 @@ GRADIENT = Exercise(
         Wrong(
             lambda f, w, h: np.sum(solve_gradient(f, w, h)),
             (
-                "the slopes have been added up to one number; the gradient keeps one for each entry.",
-                "把斜率加成了一个数；梯度要给每个元素各留一个。",
+                "one number: either all entries were moved at once, or the slopes were added up. Move one entry at a"
+                " time, and keep one slope for each.",
+                "只有一个数：要么所有元素一起动了，要么把斜率加起来了。每次只动一个元素，每个元素各留一个斜率。",
+            ),
+        ),
+        Wrong(
+            whole_rows,
+            (
+                "a whole row of w is moved at once: with two axes w[i] is a row. np.ndindex(w.shape) gives single"
+                " places.",
+                "w的一整行一起动了：有两个轴时，w[i]是一行。np.ndindex(w.shape)给出单个的位置。",
+            ),
+        ),
+        Wrong(
+            one_axis_only,
+            (
+                "made for arrays with one axis; w may have more. Make the step with np.zeros(w.shape).",
+                "只适用于一个轴的数组；w可以有更多的轴。用np.zeros(w.shape)来建步长数组。",
             ),
         ),
     ),

@@ -47,6 +47,25 @@ def always(sign):
     return answer
 
 
+def adding_places(leaves, steps):
+    return list(leaves) + [left + right if op == "add" else left * right for op, left, right in steps]
+
+
+def beginning_empty(leaves, steps):
+    values = []
+    for op, left, right in steps:
+        values.append(values[left] + values[right] if op == "add" else values[left] * values[right])
+    return leaves + values
+
+
+def skipping_products(leaves, steps):
+    values = list(leaves)
+    for op, left, right in steps:
+        if op == "add":
+            values.append(values[left] + values[right])
+    return values
+
+
 def solve_needed(leaves, steps, place):
     wanted, waiting = set(), [place]
     while waiting:
@@ -61,6 +80,25 @@ def solve_needed(leaves, steps, place):
 
 def direct_only(leaves, steps, place):
     return sorted(set(steps[place - len(leaves)][1:])) if place >= len(leaves) else []
+
+
+def with_doubles(leaves, steps, place):
+    if place < len(leaves):
+        return []
+    _, left, right = steps[place - len(leaves)]
+    return [left, right] + with_doubles(leaves, steps, left) + with_doubles(leaves, steps, right)
+
+
+def leaves_themselves(leaves, steps, place):
+    if place < len(leaves):
+        return [place]
+    _, left, right = steps[place - len(leaves)]
+    return sorted({*leaves_themselves(leaves, steps, left), *leaves_themselves(leaves, steps, right)})
+
+
+def without_offset(leaves, steps, place):
+    _, left, right = steps[place]
+    return sorted({left, right, *without_offset(leaves, steps, left), *without_offset(leaves, steps, right)})
 
 
 def users(leaves, steps, place):
@@ -109,6 +147,24 @@ RUN = Exercise(
         Wrong(always("add"), ("every step adds; look at the step's op.", "每一步都在相加；要看这一步的op。")),
         Wrong(
             always("multiply"), ("every step multiplies; look at the step's op.", "每一步都在相乘；要看这一步的op。")
+        ),
+        Wrong(
+            adding_places,
+            (
+                "the places themselves are added; take what stands there: values[left].",
+                "加的是位置的编号；要取那个位置上的数：values[left]。",
+            ),
+        ),
+        Wrong(
+            beginning_empty,
+            (
+                "the list begins empty, so nothing stands at the first places: begin with list(leaves).",
+                "列表一开始是空的，前几个位置上什么也没有：要从list(leaves)开始。",
+            ),
+        ),
+        Wrong(
+            skipping_products,
+            ('steps that multiply are left out: their op is "multiply".', '漏掉了相乘的步骤：它们的op是"multiply"。'),
         ),
     ),
     hints=(
@@ -168,6 +224,28 @@ NEEDED = Exercise(
             (
                 "these are the places that use it; wanted are those that it is made of.",
                 "这是用到它的位置；要的是构成它的位置。",
+            ),
+        ),
+        Wrong(
+            with_doubles,
+            (
+                "the right places, but some twice and out of order: sorted(set(...)).",
+                "位置找对了，但有重复，次序也乱：用sorted(set(...))。",
+            ),
+        ),
+        Wrong(
+            leaves_themselves,
+            (
+                "only leaves are kept, and a leaf names itself: the steps on the way count, and a leaf depends on"
+                " nothing.",
+                "只留下了叶子，而且叶子把自己也算上了：中间的各步也算，叶子则不依赖任何位置。",
+            ),
+        ),
+        Wrong(
+            without_offset,
+            (
+                "steps[place] made another place: the leaves come first, so it is steps[place - len(leaves)].",
+                "steps[place]得到的是别的位置：叶子排在前面，所以place由steps[place - len(leaves)]得到。",
             ),
         ),
     ),

@@ -34,20 +34,34 @@ def solve_backward(leaves, steps):
     return slopes
 
 
-def walked(leaves, steps, *, add=True, swap=True, upstream=True, forwards=False, seed=1.0, product=True):
+def walked(
+    leaves, steps, *, add=True, swap=True, upstream=True, forwards=False, product=True, start=(0.0, 1.0), late=0, own=0
+):
     """The walk with one of its parts spoiled."""
     values = values_of(leaves, steps)
-    slopes = [0.0] * len(values)
-    slopes[-1] = seed
-    places = range(len(leaves), len(values))
+    slopes = [start[0]] * len(values)
+    slopes[-1] = start[1]
+    places = range(len(leaves) + late, len(values))
     for place in places if forwards else reversed(places):
         op, left, right = steps[place - len(leaves)]
         g = slopes[place] if upstream else 1.0
         a, b = (values[right], values[left]) if swap else (values[left], values[right])
+        if own:
+            a = b = values[place]
         if op == "add" or not product:
             a = b = 1.0
         for at, local in ((left, a), (right, b)):
             slopes[at] = g * local + (slopes[at] if add else 0.0)
+    return slopes
+
+
+def without_offset(leaves, steps):
+    values = values_of(leaves, steps)
+    slopes = [0.0] * len(values)
+    slopes[-1] = 1.0
+    for place, (op, left, right) in reversed(list(enumerate(steps))):
+        slopes[left] += slopes[place] * (1.0 if op == "add" else values[right])
+        slopes[right] += slopes[place] * (1.0 if op == "add" else values[left])
     return slopes
 
 
@@ -105,6 +119,17 @@ SLOPE = Exercise(
         Wrong(
             lambda s, t, x: 2 * s * x,
             ("t is gone: it changes where on the square you are.", "把t丢了：它决定你在平方曲线的什么位置。"),
+        ),
+        Wrong(
+            lambda s, t, x: 2 * s**2 * x,
+            (
+                "multiplied out without the middle term 2 s t x, whose slope is 2 s t.",
+                "展开时漏了中间项2 s t x，它的斜率是2 s t。",
+            ),
+        ),
+        Wrong(
+            lambda s, t, x: 2 * s * x + 2 * s * t,
+            ("multiplied out, x² carries s², so its slope is 2 s² x.", "展开后x²带着s²，所以它的斜率是2 s² x。"),
         ),
     ),
     hints=(
@@ -169,6 +194,41 @@ BACKWARD = Exercise(
         Wrong(
             lambda leaves, steps: solve_backward(leaves, steps)[: len(leaves)],
             ("only the leaves; every place is wanted.", "只给了叶子；每个位置都要。"),
+        ),
+        Wrong(
+            lambda leaves, steps: walked(leaves, steps, start=(0.0, 0.0)),
+            (
+                "nothing sets the walk off: the last value changes as fast as itself, so its slope is 1.",
+                "没有东西让这一遍走起来：最后一个值随它自己变化，斜率是1。",
+            ),
+        ),
+        Wrong(
+            lambda leaves, steps: walked(leaves, steps, start=(1.0, 1.0)),
+            (
+                "every place begins with 1; only the last one does, the others with 0.",
+                "每个位置都从1开始了；只有最后一个是1，其余从0开始。",
+            ),
+        ),
+        Wrong(
+            lambda leaves, steps: walked(leaves, steps, late=1),
+            (
+                "the walk stops before the first step: places len(leaves) to the last one all pass on.",
+                "没走到第一步就停了：从最后一个位置到len(leaves)，每个位置都要往下传。",
+            ),
+        ),
+        Wrong(
+            lambda leaves, steps: walked(leaves, steps, own=1),
+            (
+                "in a product each factor gets the product itself; it must be the other factor.",
+                "乘法中每个因子用了乘积本身作斜率；应当用另一个因子。",
+            ),
+        ),
+        Wrong(
+            without_offset,
+            (
+                "the step's own place is counted without the leaves: step number t made place len(leaves) + t.",
+                "算这一步的位置时没算上叶子：第t步得到的是位置len(leaves) + t。",
+            ),
         ),
     ),
     hints=(

@@ -11,6 +11,13 @@ def solve_bias(G):
     return G.sum(axis=0)
 
 
+def three_wide(G):
+    b = np.zeros(3)
+    for row in G:
+        b += row
+    return b
+
+
 def solve_sum_to(g, shape):
     g = g.sum(axis=tuple(range(g.ndim - len(shape))))
     stretched = tuple(axis for axis, size in enumerate(shape) if size == 1)
@@ -34,6 +41,16 @@ def only_ones(g, shape):
 def dropping_ones(g, shape):
     g = g.sum(axis=tuple(range(g.ndim - len(shape))))
     return g.sum(axis=tuple(axis for axis, size in enumerate(shape) if size == 1))
+
+
+def missing_the_other_way(g, shape):
+    g = g.sum(axis=tuple(range(len(shape) - g.ndim)))
+    return g.sum(axis=tuple(axis for axis, size in enumerate(shape) if size == 1), keepdims=True)
+
+
+def missing_kept(g, shape):
+    g = g.sum(axis=tuple(range(g.ndim - len(shape))), keepdims=True)
+    return g.sum(axis=tuple(axis for axis, size in enumerate(shape) if size == 1), keepdims=True)
 
 
 def first_copy(g, shape):
@@ -97,6 +114,18 @@ BIAS = Exercise(
                 "数是对的，但形状是(1, d)；梯度要与b形状相同，(d,)。",
             ),
         ),
+        Wrong(
+            lambda G: G[-1],
+            (
+                "only the last row is left: each row replaced the one before. Add them (+=).",
+                "只剩下最后一行：每一行都覆盖了前一行。要相加（+=）。",
+            ),
+        ),
+        Wrong(
+            lambda G: np.full(G.shape[1], float(len(G))),
+            ("this counts the copies; G is not used.", "这是在数副本的个数；没有用到G。"),
+        ),
+        Wrong(three_wide, ("made for d = 3; the width stands in G.shape[1].", "只适用于d = 3；宽度是G.shape[1]。")),
     ),
     hints=(
         ("How often is b used? Once in each row.", "b用了多少次？每一行用一次。"),
@@ -156,6 +185,41 @@ SUM_TO = Exercise(
         Wrong(
             lambda g, shape: g.sum() * np.ones(shape),
             ("everything was added up, and put everywhere.", "全部加成一个数，再放到每个位置。"),
+        ),
+        Wrong(
+            lambda g, shape: g.reshape(shape),
+            (
+                "reshape only puts the numbers in another order; they must be added up.",
+                "reshape只是重新排列；这里要把数加起来。",
+            ),
+        ),
+        Wrong(
+            lambda g, shape: g.sum(axis=0),
+            (
+                "always the first axis; look which axes were missing or 1.",
+                "总是加第一个轴；要看哪些轴原来没有，哪些原来是1。",
+            ),
+        ),
+        Wrong(
+            lambda g, shape: g.sum(axis=g.ndim - len(shape)),
+            (
+                "this adds up one axis, numbered by how many were missing; tuple(range(missing)) names all that were.",
+                "这只加了一个轴，轴号用的是缺少的个数；tuple(range(missing))才是所有缺少的轴。",
+            ),
+        ),
+        Wrong(
+            missing_the_other_way,
+            (
+                "len(shape) - g.ndim is negative, so no missing axis is added up: g.ndim - len(shape).",
+                "len(shape) - g.ndim是负数，所以缺少的轴一个也没加：应当是g.ndim - len(shape)。",
+            ),
+        ),
+        Wrong(
+            missing_kept,
+            (
+                "the axes that were missing must go; keepdims=True is only for those of size 1.",
+                "原来没有的轴要消去；keepdims=True只用于大小为1的轴。",
+            ),
         ),
     ),
     hints=(

@@ -13,6 +13,12 @@ def solve_left(G, X, W):
     return G @ W.T
 
 
+def last_sentence(G, X, W):
+    for x, g in zip(X, G):
+        gradient = x.T @ g
+    return gradient
+
+
 def solve_shared(G, X, W):
     each = np.swapaxes(X, 1, 2) @ G
     return each.sum(axis=0)
@@ -44,7 +50,7 @@ LEFT = Exercise(
     properties=(Property(("it agrees with differences", "与差分一致"), left_agrees),),
     wrong=(
         Wrong(
-            lambda G, X, W: G @ W if G.shape[1] == W.shape[0] else np.zeros(X.shape),
+            lambda G, X, W: G @ W,
             (
                 "G W: it fits only because W is square. The summed index is the second of W: transpose it.",
                 "写成了G W：只因W是方阵，形状才凑上。求和的下标是W的第二个：要转置。",
@@ -66,11 +72,36 @@ LEFT = Exercise(
             ),
         ),
         Wrong(
-            lambda G, X, W: G @ np.linalg.pinv(W),
+            lambda G, X, W: G @ np.linalg.inv(W),
             (
                 "W was inverted; going back needs the transpose, not the inverse.",
                 "用了W的逆；往回走要的是转置，不是逆。",
             ),
+        ),
+        Wrong(
+            lambda G, X, W: W.T @ G,
+            (
+                "Wᵀ G: the right factor, transposed, but on the wrong side; it stays at the right.",
+                "写成了Wᵀ G：W转置对了，但放错了边；它应当留在右边。",
+            ),
+        ),
+        Wrong(
+            lambda G, X, W: W @ G,
+            (
+                "W G: neither side nor index fits. Write one entry: dX[i, k] = Σⱼ G[i, j] · W[k, j].",
+                "写成了W G：左右和下标都不对。先写一个元素：dX[i, k] = Σⱼ G[i, j] · W[k, j]。",
+            ),
+        ),
+        Wrong(
+            lambda G, X, W: G * W,
+            (
+                "G * W multiplies entry by entry; it takes a matrix product, @.",
+                "G * W是逐元素相乘；这里要用矩阵乘法@。",
+            ),
+        ),
+        Wrong(
+            lambda G, X, W: W.T,
+            ("only the local slopes Wᵀ; multiply with what arrives, G.", "只有局部的斜率Wᵀ；还要乘上传来的G。"),
         ),
     ),
     hints=(
@@ -129,6 +160,35 @@ SHARED = Exercise(
                 "X and G were added over the batch first; the product must be taken within each sentence, then added.",
                 "先分别对X和G求和了；要在每句话之内先相乘，再相加。",
             ),
+        ),
+        Wrong(
+            lambda G, X, W: X.T @ G,
+            (
+                "X.T turns round all three axes, the batch too; np.swapaxes(X, 1, 2) transposes each matrix.",
+                "X.T把三个轴全翻了，连批次那个轴也翻了；np.swapaxes(X, 1, 2)才是把每个矩阵转置。",
+            ),
+        ),
+        Wrong(
+            last_sentence,
+            (
+                "only the last sentence is left: each one replaced the one before. Add them (+=).",
+                "只剩下最后一句：每一句都覆盖了前一句。要相加（+=）。",
+            ),
+        ),
+        Wrong(
+            lambda G, X, W: (np.swapaxes(X, 1, 2) @ G).sum(axis=1),
+            ("summed over the wrong axis: the batch is axis 0.", "求和的轴不对：批次是第0个轴。"),
+        ),
+        Wrong(
+            lambda G, X, W: X.reshape(X.shape[2], -1) @ G.reshape(-1, G.shape[2]),
+            (
+                "reshape is no transpose: first X.reshape(-1, d), forty rows, then .T.",
+                "reshape不是转置：先X.reshape(-1, d)排成一行行，再取.T。",
+            ),
+        ),
+        Wrong(
+            lambda G, X, W: G @ W.T,
+            ("this is the gradient of X; the one of W was asked for.", "这是X的梯度；要的是W的。"),
         ),
     ),
     hints=(

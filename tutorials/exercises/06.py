@@ -47,6 +47,18 @@ TANH = Exercise(
         Wrong(lambda g, y: g * (1 - y), ("the square is missing: 1 - y².", "少了平方：1 - y²。")),
         Wrong(lambda g, y: g * y, ("this is the rule of exp.", "这是exp的规则。")),
         Wrong(lambda g, y: g * (1 + y**2), ("the sign is wrong: 1 - y².", "符号错了：1 - y²。")),
+        Wrong(
+            lambda g, y: 1 - g * y**2,
+            (
+                "g stands inside; it multiplies the whole slope: g * (1 - y**2).",
+                "g放到里面去了；它要乘整个斜率：g * (1 - y**2)。",
+            ),
+        ),
+        Wrong(
+            lambda g, y: g * (1 - y) ** 2,
+            ("(1 - y)² is not 1 - y²: only y is squared.", "(1 - y)²不是1 - y²：只有y要平方。"),
+        ),
+        Wrong(lambda g, y: g * (1 - y ^ 2), ("^ is no power in Python: write y**2.", "Python里^不是乘方：要写y**2。")),
     ),
     hints=(
         ("Let SymPy differentiate tanh(x).", "让SymPy对tanh(x)求导。"),
@@ -81,6 +93,21 @@ DIVISOR = Exercise(
         Wrong(
             lambda g, a, b: g * np.log(np.abs(b)) * a,
             ("this is an integral, not a derivative.", "这是积分，不是导数。"),
+        ),
+        Wrong(
+            lambda g, a, b: -g * (a / b) ** 2,
+            ("a is squared, too; only b is: -g * a / b**2.", "a也平方了；只有b要平方：-g * a / b**2。"),
+        ),
+        Wrong(
+            lambda g, a, b: -g * a / b * b,
+            (
+                "/ b * b divides and multiplies again: / b**2, or / (b * b).",
+                "/ b * b是先除再乘回来：应当是/ b**2，或/ (b * b)。",
+            ),
+        ),
+        Wrong(lambda g, a, b: -g / b, ("a is missing, and b must be squared.", "少了a，b也没有平方。")),
+        Wrong(
+            lambda g, a, b: -g * b / a**2, ("a and b are exchanged: b stands below the bar.", "a和b弄反了：b在分母上。")
         ),
     ),
     hints=(

@@ -22,6 +22,11 @@ def whole_softmax(x):
     return e / e.sum()
 
 
+def common_maximum(x):
+    e = np.exp(x - x.max())
+    return e / e.sum(axis=-1, keepdims=True)
+
+
 def other_axis(x):
     return solve_softmax(x.T).T if x.ndim == 2 else solve_softmax(x)
 
@@ -33,6 +38,14 @@ def solve_vjp(g, s):
 def vjp_agrees(f, rng):
     x, g = rng.normal(size=(2, 4)), rng.normal(size=(2, 4))
     return np.allclose(f(g, solve_softmax(x)), differences(solve_softmax, x, g), atol=1e-7)
+
+
+def softmax_vjp_again(g, s):
+    return solve_vjp(g, solve_softmax(s))
+
+
+def vjp_by_a_table(g, s):
+    return (np.diag(s) - np.outer(s, s)) @ g
 
 
 def solve_cross_entropy_gradient(x, targets):
@@ -65,6 +78,7 @@ SOFTMAX = Exercise(
         Case((np.array([0.0, 0.0]),), [0.5, 0.5]),
         Case((np.array([[1.0, 0.0], [0.0, 1.0]]),), [[exp(1) / E, 1 / E], [1 / E, exp(1) / E]]),
         Case((np.log(np.array([1.0, 2.0, 5.0])),), [0.125, 0.25, 0.625]),
+        Case((np.array([[1000.0, 1000.0], [-1000.0, -1000.0]]),), [[0.5, 0.5], [0.5, 0.5]]),
     ),
     sample=lambda rng: (rng.normal(size=(2, 3)),),
     properties=(
@@ -100,6 +114,34 @@ SOFTMAX = Exercise(
         Wrong(
             lambda x: np.log(solve_softmax(x)),
             ("this is the logarithm of the shares.", "这是份额的对数。"),
+        ),
+        Wrong(
+            plain_softmax,
+            (
+                "the plain formula: exp(1000) is infinite. Subtract the largest score of each row first.",
+                "直接套了公式：exp(1000)是无穷大。要先减去每一行的最大分数。",
+            ),
+        ),
+        Wrong(
+            common_maximum,
+            (
+                "the largest of *all* scores is subtracted, so a row far below it becomes 0 / 0; take each row's own.",
+                "减去的是*全部*分数的最大值，比它低很多的行就成了0 / 0；每一行要减自己的最大值。",
+            ),
+        ),
+        Wrong(
+            lambda x: np.exp(x) / np.exp(x).sum(axis=-1),
+            (
+                "the sums have lost their axis, so they meet the columns: keepdims=True.",
+                "求和之后轴没有了，于是对到列上去了：要用keepdims=True。",
+            ),
+        ),
+        Wrong(
+            lambda x: np.exp(x) / np.exp(x).sum(axis=1, keepdims=True),
+            (
+                "axis=1 is there only with two axes; the last one is axis=-1.",
+                "只有两个轴时才有axis=1；最后一个轴写作axis=-1。",
+            ),
         ),
     ),
     hints=(
@@ -177,6 +219,49 @@ VJP = Exercise(
             lambda g, s: g - (g * s).sum(axis=-1, keepdims=True),
             ("the factor s in front is missing.", "前面少了因子s。"),
         ),
+        Wrong(
+            lambda g, s: s * (g - (g * s).sum(axis=-1)),
+            (
+                "the sums have lost their axis, so they do not stand beside their rows: keepdims=True.",
+                "求和之后轴没有了，对不上各自的行：要用keepdims=True。",
+            ),
+        ),
+        Wrong(
+            lambda g, s: s * (g - (g * s).sum(axis=0, keepdims=True)),
+            (
+                "the sum runs down the columns; each row has its own: axis=-1.",
+                "求和沿着列了；每一行有自己的和：axis=-1。",
+            ),
+        ),
+        Wrong(
+            vjp_by_a_table,
+            (
+                "the table diag(s) - s sᵀ, right for one row only; the short form works for all rows.",
+                "写出了整张表diag(s) - s sᵀ，只对一行成立；短的公式对所有行都成立。",
+            ),
+        ),
+        Wrong(
+            lambda g, s: s * (g - g.sum(axis=-1, keepdims=True)),
+            (
+                "the plain sum of g is subtracted; it must be weighted with the shares: the sum of g * s.",
+                "减去的是g的直接求和；应当按份额加权：g * s之和。",
+            ),
+        ),
+        Wrong(
+            lambda g, s: g * s - (g * s).sum(axis=-1, keepdims=True),
+            ("the sum must be multiplied with s as well: s * (g - sum).", "那个和也要乘s：s * (g - 和)。"),
+        ),
+        Wrong(
+            softmax_vjp_again,
+            ("softmax was taken once more: s are the shares already.", "又做了一次softmax：s已经是份额了。"),
+        ),
+        Wrong(
+            lambda g, s: s * (g - g @ s),
+            (
+                "g @ s is the weighted mean of one row; for many rows (g * s).sum(axis=-1, keepdims=True).",
+                "g @ s只是一行的加权平均；多行时用(g * s).sum(axis=-1, keepdims=True)。",
+            ),
+        ),
     ),
     hints=(
         ("The Jacobian is diag(s) - s sᵀ. Multiply it with g.", "雅可比矩阵是diag(s) - s sᵀ。把它乘到g上。"),
@@ -236,6 +321,42 @@ CROSS = Exercise(
             (
                 "divided by the number of all scores; the mean is over the n rows.",
                 "除以了全部分数的个数；平均是对n行而言。",
+            ),
+        ),
+        Wrong(
+            lambda x, targets: (solve_softmax(x) - targets) / len(targets),
+            (
+                "the class *numbers* are subtracted; y is a row with a 1 at that class: np.eye(c)[targets].",
+                "减去的是类别的*编号*；y是在该类别处为1的一行：np.eye(c)[targets]。",
+            ),
+        ),
+        Wrong(
+            lambda x, targets: (solve_softmax(x) - np.eye(x.shape[1])[targets]) / x.shape[1],
+            ("divided by the number of classes; the mean is over the n rows.", "除以了类别的个数；平均是对n行而言。"),
+        ),
+        Wrong(
+            mean_loss,
+            ("this is the loss itself; its gradient has the shape of x.", "这是损失本身；它的梯度与x形状相同。"),
+        ),
+        Wrong(
+            lambda x, targets: -np.eye(x.shape[1])[targets] / solve_softmax(x) / len(targets),
+            (
+                "this is the gradient of p, -y / p; it still has to go back through softmax.",
+                "这是对p的梯度-y / p；还要往回穿过softmax。",
+            ),
+        ),
+        Wrong(
+            lambda x, targets: (np.exp(x) / np.exp(x).sum() - np.eye(x.shape[1])[targets]) / len(targets),
+            (
+                "softmax over the whole table; each row is an example of its own.",
+                "对整张表做了softmax；每一行是单独的一个样本。",
+            ),
+        ),
+        Wrong(
+            lambda x, targets: (solve_softmax(x) - np.eye(len(targets))[targets]) / len(targets),
+            (
+                "np.eye(n): y has a column for each class, so np.eye(c)[targets].",
+                "用了np.eye(n)：y的每一列是一个类别，所以是np.eye(c)[targets]。",
             ),
         ),
     ),

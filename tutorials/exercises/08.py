@@ -33,6 +33,13 @@ def in_order(G, ids, rows):
     return gradient
 
 
+def by_word_number(G, ids, rows):
+    gradient = np.zeros((rows, G.shape[1]))
+    for i in ids:
+        gradient[i] += G[i]
+    return gradient
+
+
 def counted(G, ids, rows):
     return np.tile(np.bincount(ids, minlength=rows)[:, None], (1, G.shape[1])).astype(float)
 
@@ -83,6 +90,20 @@ TABLE = Exercise(
             lambda G, ids, rows: G,
             ("G as it came; bring each piece to its word's row.", "原样返回了G；要把每一份送到它那个词的行。"),
         ),
+        Wrong(
+            by_word_number,
+            (
+                "G[i] is taken for word i; G has a row for each place t of the sentence: row ids[t] gets G[t].",
+                "按词的编号取了G[i]；G的每一行对应句子里的位置t：第ids[t]行得到G[t]。",
+            ),
+        ),
+        Wrong(
+            lambda G, ids, rows: np.eye(rows)[ids] @ G,
+            (
+                "the one-hot rows go back transposed: np.eye(rows)[ids].T @ G.",
+                "独热编码的表回来时要转置：np.eye(rows)[ids].T @ G。",
+            ),
+        ),
     ),
     hints=(
         ("Begin with zeros of shape (rows, d).", "从形状(rows, d)的零数组开始。"),
@@ -99,6 +120,13 @@ def solve_frames(samples, length, hop):
     return max(0, (samples - length) // hop + 1)
 
 
+def one_short(samples, length, hop):
+    count = at = 0
+    while at + length < samples:
+        count, at = count + 1, at + hop
+    return count
+
+
 FRAMES = Exercise(
     name="08.frame_count",
     minutes=5,
@@ -112,6 +140,7 @@ FRAMES = Exercise(
         Case((10, 4, 2), 4),
         Case((10, 10, 3), 1),
         Case((9, 10, 3), 0),
+        Case((2, 10, 3), 0),
         Case((11, 4, 2), 4),
     ),
     sample=lambda rng: (int(rng.integers(50, 99)), int(rng.integers(5, 20)), int(rng.integers(2, 5))),
@@ -142,6 +171,41 @@ FRAMES = Exercise(
         Wrong(
             lambda samples, length, hop: max(0, -(-(samples - length) // hop) + 1),
             ("rounded up: the last frame would not be whole.", "向上取整了：最后一帧不完整。"),
+        ),
+        Wrong(
+            lambda samples, length, hop: (samples - length) // hop + 1,
+            (
+                "for a signal much shorter than a frame it is negative: not below 0.",
+                "信号比一帧短得多时得到负数：不能小于0。",
+            ),
+        ),
+        Wrong(
+            lambda samples, length, hop: samples // hop + 1,
+            (
+                "the length of a frame is not used: the last frame must end inside.",
+                "没有用到帧长：最后一帧也要在信号之内结束。",
+            ),
+        ),
+        Wrong(
+            lambda samples, length, hop: max(0, round((samples - length) / hop) + 1),
+            (
+                "rounded to the nearest: a part of a hop makes no frame, so round down, //.",
+                "四舍五入了；不足一个hop不成一帧，应当向下取整：//。",
+            ),
+        ),
+        Wrong(
+            one_short,
+            (
+                "one too few when the last frame ends exactly with the signal: <=, not <.",
+                "最后一帧恰好在末尾结束时少算了一帧：应当是<=，不是<。",
+            ),
+        ),
+        Wrong(
+            lambda samples, length, hop: samples // (length - hop),
+            (
+                "length - hop is what neighbours share; a new frame begins after each hop.",
+                "length - hop是相邻两帧重叠的部分；每隔一个hop才开始新的一帧。",
+            ),
         ),
     ),
     hints=(

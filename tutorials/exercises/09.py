@@ -19,6 +19,24 @@ def cut_short(ids, at, k, edge):
     return list(ids[max(0, at - k) : at + k + 1])
 
 
+def unchecked(ids, at, k, edge):
+    return [ids[i] for i in range(at - k, at + k + 1)]
+
+
+def checked_below_only(ids, at, k, edge):
+    return [ids[i] if i >= 0 else edge for i in range(at - k, at + k + 1)]
+
+
+def padded(ids, at, k, edge):
+    row = [edge] * k + list(ids) + [edge] * k
+    return row[at - k : at + k + 1]
+
+
+def padded_once(ids, at, k, edge):
+    row = [edge, *ids, edge]
+    return row[max(0, at - k + 1) : at + k + 2]
+
+
 def solve_parameters(k, vocabulary, tags):
     return (2 * k + 1) * vocabulary * tags
 
@@ -86,6 +104,42 @@ WINDOW = Exercise(
             lambda ids, at, k, edge: solve_window(ids, at, 2 * k, edge)[: 2 * k + 1],
             ("it looks only back, 2k places; k to each side are wanted.", "只往前看了2k个位置；应当两边各k个。"),
         ),
+        Wrong(
+            lambda ids, at, k, edge: ids[at - k : at + k + 1],
+            (
+                "a slice whose start is negative counts from the end; and no slice puts edge in.",
+                "切片的起点若是负数，就从末尾数起；切片也不会补上edge。",
+            ),
+        ),
+        Wrong(
+            unchecked,
+            (
+                "places below 0 count from the end, places past the end raise IndexError: use edge for both.",
+                "小于0的位置会从末尾数起，超出末尾的位置会抛出IndexError：两种都用edge。",
+            ),
+        ),
+        Wrong(
+            checked_below_only,
+            ("places past the end are not caught: 0 <= i < len(ids).", "没有照顾到超出末尾的位置：0 <= i < len(ids)。"),
+        ),
+        Wrong(
+            padded,
+            (
+                "after padding with k edges everything stands k places further on: begin at at, not at - k.",
+                "前面补了k个edge之后，每个词都后移了k位：应当从at开始，不是at - k。",
+            ),
+        ),
+        Wrong(
+            padded_once,
+            ("one edge at each end is too few for k > 1: put k there.", "两端各补一个edge，在k > 1时不够：要各补k个。"),
+        ),
+        Wrong(
+            lambda ids, at, k, edge: [ids[at + j] for j in range(-k, k)],
+            (
+                "range(-k, k) ends before k, so the last place is missing; and the ends of the sentence need edge.",
+                "range(-k, k)不包含k，所以少了最后一个位置；句子两端还要补edge。",
+            ),
+        ),
     ),
     hints=(
         ("The places are range(at - k, at + k + 1).", "位置是range(at - k, at + k + 1)。"),
@@ -133,6 +187,22 @@ PARAMETERS = Exercise(
                 "that counts every possible window; the tables are added, not combined.",
                 "这是在数所有可能的窗口；各张表是相加，不是组合。",
             ),
+        ),
+        Wrong(
+            lambda k, vocabulary, tags: (k + 1) * vocabulary * tags,
+            ("k + 1 places; the window reaches k to each side: 2k + 1.", "算成了k + 1个位置；窗口两边各k个：2k + 1。"),
+        ),
+        Wrong(
+            lambda k, vocabulary, tags: (2 * k + 1) * vocabulary * tags + tags,
+            ("a bias for each tag is added; this tagger has none.", "多加了每个标签的偏置；这个标注器没有偏置。"),
+        ),
+        Wrong(
+            lambda k, vocabulary, tags: 2 * k + 1 * vocabulary * tags,
+            ("brackets are missing: (2 * k + 1) is the number of places.", "少了括号：(2 * k + 1)才是位置的个数。"),
+        ),
+        Wrong(
+            lambda k, vocabulary, tags: vocabulary * tags,
+            ("one table; each of the 2k + 1 places has its own.", "只有一张表；2k + 1个位置各有一张。"),
         ),
     ),
     hints=(

@@ -86,6 +86,31 @@ SCORES = Exercise(
                 "这是夹角的余弦；点积要保留长度。",
             ),
         ),
+        Wrong(
+            lambda q, K: K.mT @ q,
+            (
+                "K is turned round: keys are its rows, so K @ q, without a transpose.",
+                "把K转置了：键是它的行，所以直接K @ q，不用转置。",
+            ),
+        ),
+        Wrong(
+            lambda q, K: q @ K,
+            (
+                "q @ K adds down the columns; a score belongs to a row of K: K @ q.",
+                "q @ K是沿着列加的；一个分数属于K的一行：K @ q。",
+            ),
+        ),
+        Wrong(
+            lambda q, K: K[0] @ q,
+            ("only the first key's score; every key has one.", "只有第一个键的分数；每个键都有一个。"),
+        ),
+        Wrong(
+            lambda q, K: ta.sum(K * q),
+            (
+                "all products were added to one number; one is wanted for each key.",
+                "把所有乘积加成了一个数；应当每个键一个。",
+            ),
+        ),
     ),
     hints=(
         (
@@ -135,7 +160,10 @@ ATTEND = Exercise(
             lambda f, rng: np.allclose(f(Q, K[[2, 0, 3, 1]], V[[2, 0, 3, 1]]), f(Q, K, V)),
         ),
         Property(
-            ("scores of several hundred give no nan", "分数有几百那么大时，也不出现nan"),
+            (
+                "scores of several hundred give no nan (ta.softmax takes the largest off first)",
+                "分数有几百那么大时，也不出现nan（ta.softmax会先减去最大的分数）",
+            ),
             lambda f, rng: np.allclose(f(500 * Q, K, V), V[0]),
         ),
     ),
@@ -189,6 +217,49 @@ ATTEND = Exercise(
             (
                 "the scores were divided by √d_k. That comes in lesson 12; here they are taken as they are.",
                 "分数除以了√d_k。那是第12课的内容；这里直接用分数。",
+            ),
+        ),
+        Wrong(
+            lambda q, K, V: ((K @ q) / ta.sum(K @ q)) @ V,
+            (
+                "the scores are divided by their sum; take exp of them first (softmax), or negative scores give"
+                " negative shares.",
+                "直接用分数除以总和；要先取exp（softmax），否则负的分数会得到负的份额。",
+            ),
+        ),
+        Wrong(
+            lambda q, K, V: (K @ q) @ ta.softmax(V),
+            (
+                "softmax was taken of the values; it makes shares of the scores.",
+                "对值做了softmax；它应当把分数变成份额。",
+            ),
+        ),
+        Wrong(
+            lambda q, K, V: ta.softmax(K @ q)[-1] * V[-1],
+            (
+                "only the last word's part is left; add the parts of all words.",
+                "只剩下最后一个词的那一份；要把所有词的份加起来。",
+            ),
+        ),
+        Wrong(
+            lambda q, K, V: V @ ta.softmax(K @ q),
+            (
+                "V @ weights runs along the columns of V; the words are its rows: weights @ V.",
+                "V @ 权重是沿V的列算的；词是V的行：应当是权重 @ V。",
+            ),
+        ),
+        Wrong(
+            lambda q, K, V: ta.softmax(K @ q) * V,
+            (
+                "weights (n,) times V (n, d_v) does not pair them by rows; weights @ V multiplies and adds up at once.",
+                "权重(n,)乘V(n, d_v)不会按行配对；权重 @ V一次就把乘和加都做了。",
+            ),
+        ),
+        Wrong(
+            lambda q, K, V: ta.sigmoid(K @ q) @ V,
+            (
+                "each score was squeezed by itself; shares must sum to 1: softmax.",
+                "每个分数是各自压缩的；份额加起来必须是1：要用softmax。",
             ),
         ),
     ),

@@ -53,6 +53,23 @@ def exchanged(Q, K, V):
     return ta.softmax(K @ Q.mT, axis=-1) @ V if Q.shape[0] == K.shape[0] else ta.softmax(K @ Q.mT, axis=-1)
 
 
+def sums_without_axis(Q, K, V):
+    e = ta.exp(Q @ K.mT)
+    return (e / ta.sum(e, axis=1)) @ V
+
+
+def weights_turned(Q, K, V):
+    return ta.softmax(Q @ K.mT, axis=-1).mT @ V
+
+
+def entry_by_entry(Q, K, V):
+    return ta.softmax(Q * K, axis=-1) @ V
+
+
+def values_shared(Q, K, V):
+    return (Q @ K.mT) @ ta.softmax(V, axis=-1)
+
+
 def whole_table(Q, K, V):
     scores = Q @ K.mT
     return ta.reshape(ta.softmax(ta.reshape(scores, -1)), scores.shape) @ V
@@ -128,6 +145,41 @@ ROWS = Exercise(
                 "写成了K Qᵀ：行变成了键。提问的是查询，行应当是查询：Q Kᵀ。",
             ),
         ),
+        Wrong(
+            weights_turned,
+            (
+                "the weights were transposed: rows must belong to queries when they meet V.",
+                "把权重转置了：与V相乘时，行应当是查询。",
+            ),
+        ),
+        Wrong(
+            lambda Q, K, V: ta.softmax(Q @ K, axis=-1) @ V,
+            (
+                "Q K without the transpose: it fits only when K is square. Rows of Q meet *rows* of K: Q Kᵀ.",
+                "写成了Q K，没有转置：只有K是方阵时才凑得上。Q的行要与K的*行*相乘：Q Kᵀ。",
+            ),
+        ),
+        Wrong(
+            entry_by_entry,
+            (
+                "Q * K pairs word i with word i only; every query meets every key: Q @ K.mT.",
+                "Q * K只让第i个词与自己配对；每个查询要与每个键相遇：Q @ K.mT。",
+            ),
+        ),
+        Wrong(
+            values_shared,
+            (
+                "softmax was taken of the values; it makes shares of the scores.",
+                "对值做了softmax；它应当把分数变成份额。",
+            ),
+        ),
+        Wrong(
+            sums_without_axis,
+            (
+                "the row sums have lost their axis, so they meet the columns: keepdims=True, or ta.softmax.",
+                "行的和丢了轴，于是对到列上去了：要用keepdims=True，或直接用ta.softmax。",
+            ),
+        ),
     ),
     hints=(
         ("Three lines, as for one query: scores, weights, sum.", "和一个查询时一样，三行：分数、权重、求和。"),
@@ -180,6 +232,27 @@ COLUMNS = Exercise(
         Wrong(
             lambda Q, K, V: ta.softmax(K.mT @ Q, axis=0),
             ("this is A′; it has yet to mix the values: O = V A′.", "这是A′；还要混合各个值：O = V A′。"),
+        ),
+        Wrong(
+            lambda Q, K, V: V @ ta.softmax(Q.mT @ K, axis=0),
+            (
+                "Qᵀ K has a row for each query; in the lecture's form a query is a column: Kᵀ Q.",
+                "Qᵀ K里一个查询是一行；课上的写法中一个查询是一列：Kᵀ Q。",
+            ),
+        ),
+        Wrong(
+            lambda Q, K, V: ta.softmax(K.mT @ Q, axis=0) @ V,
+            (
+                "A′ V: the values stand at the left in the lecture's form, O = V A′.",
+                "写成了A′ V：课上的写法里值在左边，O = V A′。",
+            ),
+        ),
+        Wrong(
+            lambda Q, K, V: ta.softmax(Q @ K.mT, axis=-1) @ V,
+            (
+                "this is the form for rows; here the words are columns: A = Kᵀ Q, O = V A′.",
+                "这是行的写法；这里每个词是一列：A = Kᵀ Q，O = V A′。",
+            ),
         ),
     ),
     hints=(

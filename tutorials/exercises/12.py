@@ -73,6 +73,24 @@ SCALED = Exercise(
             lambda Q, K: K @ Q.mT / ta.sqrt(ta.size_of(K, -1)),
             ("K Qᵀ: rows belong to keys; they should belong to queries.", "写成了K Qᵀ：行是键；应当是查询。"),
         ),
+        Wrong(
+            lambda Q, K: Q @ K.mT / ta.sqrt(ta.size_of(Q, 0)),
+            (
+                "divided by the root of the number of queries; d_k is the width of one key, the last axis.",
+                "除以了查询个数的平方根；d_k是一个键的宽度，即最后一个轴。",
+            ),
+        ),
+        Wrong(
+            lambda Q, K: ta.softmax(Q @ K.mT / ta.sqrt(ta.size_of(K, -1))),
+            (
+                "these are the weights; the scores were asked for, before softmax.",
+                "这已经是权重了；要的是softmax之前的分数。",
+            ),
+        ),
+        Wrong(
+            lambda Q, K: Q @ K.mT / ta.size_of(K, -1) ** 2,
+            ("divided by the square of d_k; it is the root.", "除以了d_k的平方；应当是平方根。"),
+        ),
     ),
     hints=(
         ("The scores of lesson 11, and one division.", "第11课的分数，再加一次除法。"),
@@ -145,6 +163,33 @@ ADDITIVE = Exercise(
             (
                 "the new axes are exchanged: rows belong to keys instead of queries.",
                 "新增的轴放反了：行成了键，而不是查询。",
+            ),
+        ),
+        Wrong(
+            lambda Q, K, W_q, W_k, w: ta.tanh(Q @ W_q + K @ W_k) @ w,
+            (
+                "query i is paired with key i only; every pair is wanted: (n, 1, h) + (1, m, h).",
+                "只把第i个查询与第i个键配对；每一对都要：(n, 1, h) + (1, m, h)。",
+            ),
+        ),
+        Wrong(
+            lambda Q, K, W_q, W_k, w: ta.softmax(solve_additive(Q, K, W_q, W_k, w)),
+            (
+                "these are the weights; the scores were asked for, before softmax.",
+                "这已经是权重了；要的是softmax之前的分数。",
+            ),
+        ),
+        Wrong(
+            lambda Q, K, W_q, W_k, w: ta.mean(
+                ta.tanh(ta.expand_dims(Q @ W_q, 1) + ta.expand_dims(K @ W_k, 0)) * w, axis=-1
+            ),
+            ("the mean over the hidden axis; w · tanh(...) is a sum.", "对隐藏的轴求了平均；w · tanh(...)是求和。"),
+        ),
+        Wrong(
+            lambda Q, K, W_q, W_k, w: w @ ta.tanh(ta.expand_dims(Q @ W_q, 1) + ta.expand_dims(K @ W_k, 0)),
+            (
+                "w @ ... adds along the last axis but one; the hidden axis is the last: ... @ w.",
+                "w @ ...是沿倒数第二个轴加的；隐藏的轴是最后一个：... @ w。",
             ),
         ),
     ),

@@ -61,6 +61,25 @@ RELU = Exercise(
             lambda Q, K, V: ta.relu(Q @ K.mT @ V) / K.shape[0],
             ("relu came after the values; it belongs on the scores.", "relu放到乘值之后了；它应当作用在分数上。"),
         ),
+        Wrong(
+            lambda Q, K, V: ta.relu(Q @ K.mT) @ V / K.shape[0] / np.sqrt(K.shape[1]),
+            ("scaled with √d_k as well; here only the number of keys divides.", "还除以了√d_k；这里只除以键的个数。"),
+        ),
+        Wrong(
+            lambda Q, K, V: ta.relu(Q @ K.mT) / ta.sum(ta.relu(Q @ K.mT), axis=-1, keepdims=True) @ V,
+            (
+                "each row is divided by its own sum; here by the number of keys (and a dead row would be 0 / 0).",
+                "每一行除以了自己的和；这里要除以键的个数（而且死的行会变成0 / 0）。",
+            ),
+        ),
+        Wrong(
+            lambda Q, K, V: Q @ K.mT @ V / K.shape[0],
+            ("relu is missing: negative scores count as well.", "少了relu：负的分数也算进去了。"),
+        ),
+        Wrong(
+            lambda Q, K, V: ta.softmax(Q @ K.mT) @ V,
+            ("softmax is still there; relu(scores) / m takes its place.", "用的还是softmax；应当换成relu(分数) / m。"),
+        ),
     ),
     hints=(
         ("As attention in lesson 11, with another line in the middle.", "同第11课的注意力，只是中间一行不同。"),
@@ -117,6 +136,31 @@ DEAD = Exercise(
             (
                 "rows whose scores *sum* to no more than 0; one positive score is enough to live.",
                 "看的是分数*之和*不大于0；有一个正分数就是活的。",
+            ),
+        ),
+        Wrong(
+            lambda Q, K: (Q @ K.T <= 0).all(axis=1),
+            (
+                "True or False for each row; count the True with np.sum.",
+                "每一行一个True或False；要用np.sum数出True的个数。",
+            ),
+        ),
+        Wrong(
+            lambda Q, K: np.where((Q @ K.T <= 0).all(axis=1))[0],
+            (
+                "these are the numbers of the dead rows; how many there are was asked.",
+                "这是死的行的编号；要的是一共有几行。",
+            ),
+        ),
+        Wrong(
+            lambda Q, K: np.mean((Q @ K.T <= 0).all(axis=1)),
+            ("the part of the rows that is dead; their number was asked.", "这是死的行所占的比例；要的是行数。"),
+        ),
+        Wrong(
+            lambda Q, K: np.sum((Q <= 0).all(axis=1)),
+            (
+                "only the queries were looked at; a row is dead by its *scores*, Q Kᵀ.",
+                "只看了查询本身；一行死不死要看它的*分数*Q Kᵀ。",
             ),
         ),
     ),

@@ -30,22 +30,54 @@ def solve_grad_x(G, X, W_q, W_k, W_v):
     return dQ @ W_q.T + dK @ W_k.T + dV @ W_v.T
 
 
-def spoiled(*, scale=True, mean=True, transposed_keys=True, transposed_values=True, parts="qkv", softmaxed=True):
+def with_mean(mean):
+    """The gradient of the scores, with another mean taken off."""
+    return lambda G, A, V: A * (G @ V.T - mean(G @ V.T, A))
+
+
+def spoiled(
+    *,
+    scale=True,
+    mean=True,
+    transposed_keys=True,
+    transposed_values=True,
+    parts="qkv",
+    softmaxed=True,
+    only_queries=False,
+    forward_root=True,
+    width="d_k",
+    keys_for_keys=False,
+):
     """The solution with one of its parts wrong."""
 
     def answer(G, X, W_q, W_k, W_v):
         Q, K, V = X @ W_q, X @ W_k, X @ W_v
-        root = np.sqrt(K.shape[1])
-        A = softmax(Q @ K.T / root)
+        root = np.sqrt(K.shape[1] if width == "d_k" else X.shape[1])
+        A = softmax(Q @ K.T / (root if forward_root else 1.0))
         dV, dA = (A.T if transposed_values else A) @ G, G @ V.T
         dS = A * (dA - (dA * A).sum(axis=-1, keepdims=True)) if mean else A * (1 - A) * dA
         dS = dS if softmaxed else dA
         back = root if scale else 1.0
-        dQ, dK = dS @ K / back, (dS.T if transposed_keys else dS) @ Q / back
+        dQ, dK = dS @ K / back, (dS.T if transposed_keys else dS) @ (K if keys_for_keys else Q) / back
+        dK = dK * root if only_queries else dK
         pieces = {"q": dQ @ W_q.T, "k": dK @ W_k.T, "v": dV @ W_v.T}
         return sum(pieces[part] for part in parts)
 
     return answer
+
+
+def without_transposes(G, X, W_q, W_k, W_v):
+    Q, K, V = X @ W_q, X @ W_k, X @ W_v
+    root = np.sqrt(K.shape[1])
+    A = softmax(Q @ K.T / root)
+    dS = solve_grad_scores(G, A, V)
+    return dS @ K / root @ W_q + dS.T @ Q / root @ W_k + A.T @ G @ W_v
+
+
+def gradient_of_w_q(G, X, W_q, W_k, W_v):
+    Q, K, V = X @ W_q, X @ W_k, X @ W_v
+    root = np.sqrt(K.shape[1])
+    return X.T @ (solve_grad_scores(G, softmax(Q @ K.T / root), V) @ K / root)
 
 
 def scores_agree(f, rng):
@@ -113,6 +145,42 @@ SCORES = Exercise(
             lambda G, A, V: A * (G @ V.T),
             ("the mean has not been subtracted.", "没有减去平均。"),
         ),
+        Wrong(
+            with_mean(lambda dA, A: dA.mean(axis=-1, keepdims=True)),
+            (
+                "the plain mean of each row is subtracted; it must be weighted with A: the sum of dA * A.",
+                "减去的是每一行的普通平均；应当按A加权：dA * A之和。",
+            ),
+        ),
+        Wrong(
+            with_mean(lambda dA, A: (dA * A).sum(axis=-1)),
+            (
+                "the sums have lost their axis, so they meet the columns: keepdims=True.",
+                "求和之后轴没有了，于是对到列上去了：要用keepdims=True。",
+            ),
+        ),
+        Wrong(
+            lambda G, A, V: A.T @ G,
+            ("this is the gradient of V; the scores were asked for.", "这是V的梯度；要的是分数的梯度。"),
+        ),
+        Wrong(
+            lambda G, A, V: solve_grad_scores(G, softmax(A), V),
+            ("softmax was taken once more: A are the weights already.", "又做了一次softmax：A已经是权重了。"),
+        ),
+        Wrong(
+            lambda G, A, V: solve_grad_scores(G, A, V) / np.sqrt(V.shape[1]),
+            (
+                "divided by a root; the √d_k belongs to the step before, from Q and K to the scores.",
+                "除以了一个根号；√d_k属于前一步，即从Q和K到分数的那一步。",
+            ),
+        ),
+        Wrong(
+            lambda G, A, V: A * (V.T @ G - (V.T @ G * A).sum(axis=-1, keepdims=True)),
+            (
+                "Vᵀ G: what reaches A is G Vᵀ, a row for each query and a column for each key.",
+                "写成了Vᵀ G：到达A的是G Vᵀ，每个查询一行，每个键一列。",
+            ),
+        ),
     ),
     hints=(
         ("First what reaches A: a matrix product, G Vᵀ.", "先求到达A的：是矩阵乘积，G Vᵀ。"),
@@ -173,6 +241,38 @@ WORDS = Exercise(
         Wrong(spoiled(parts="qk"), ("the piece by way of the values is missing.", "缺了经过值的那一份。")),
         Wrong(spoiled(parts="qv"), ("the piece by way of the keys is missing.", "缺了经过键的那一份。")),
         Wrong(spoiled(parts="kv"), ("the piece by way of the queries is missing.", "缺了经过查询的那一份。")),
+        Wrong(
+            spoiled(only_queries=True),
+            ("the factor 1/√d_k is in dQ only; dK needs it as well.", "只有dQ里有因子1/√d_k；dK也要有。"),
+        ),
+        Wrong(
+            spoiled(forward_root=False),
+            (
+                "going forwards the scores were not divided by √d_k, so the weights are others.",
+                "正向时分数没有除以√d_k，所以权重就不对了。",
+            ),
+        ),
+        Wrong(
+            spoiled(width="d"),
+            ("divided by √d, the width of X; d_k is the width of Q and K.", "除以了√d，即X的宽度；d_k是Q和K的宽度。"),
+        ),
+        Wrong(
+            spoiled(keys_for_keys=True),
+            (
+                "dK = dSᵀ K: in a product each factor gets the *other* one, dSᵀ Q.",
+                "写成了dK = dSᵀ K：乘积里每个因子得到的是*另一个*因子，dSᵀ Q。",
+            ),
+        ),
+        Wrong(
+            without_transposes,
+            (
+                "dQ W_q, dK W_k, dV W_v: going back through X W takes Wᵀ (lesson 05).",
+                "写成了dQ W_q、dK W_k、dV W_v：往回穿过X W要用Wᵀ（第05课）。",
+            ),
+        ),
+        Wrong(
+            gradient_of_w_q, ("this is the gradient of W_q; the one of X was asked for.", "这是W_q的梯度；要的是X的。")
+        ),
     ),
     hints=(
         (

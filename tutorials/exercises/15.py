@@ -31,7 +31,7 @@ def spoiled(*, cut="right", root="head", join="right", last=True, heads=True, ax
             return ta.reshape(Y, sizes) if cut == "reshape" else solve_split(Y, h)
 
         Q, K, V = (apart(X @ W) for W in (W_q, W_k, W_v))
-        scale = {"head": np.sqrt(d // h), "whole": np.sqrt(d), "none": 1.0}[root]
+        scale = {"head": np.sqrt(d // h), "whole": np.sqrt(d), "count": np.sqrt(h), "none": 1.0}[root]
         out = ta.softmax(Q @ K.mT / scale, axis=axis) @ V
         joined = ta.reshape(out if join == "reshape" else ta.transpose(out, (1, 0, 2)), (n, d))
         return joined @ W_o if last else joined
@@ -39,13 +39,35 @@ def spoiled(*, cut="right", root="head", join="right", last=True, heads=True, ax
     return answer
 
 
+def words_cut_too(X, W_q, W_k, W_v, W_o, h):
+    width, heads = X.shape[1] // h, []
+    for i in range(h):
+        own = slice(i * width, (i + 1) * width)
+        Q, K, V = (X[:, own] @ W[own, own] for W in (W_q, W_k, W_v))
+        heads.append(ta.softmax(Q @ K.mT / np.sqrt(width)) @ V)
+    return ta.concatenate(heads, axis=-1) @ W_o
+
+
+def every_axis_turned(X, W_q, W_k, W_v, W_o, h):
+    Q, K, V = (solve_split(X @ W, h) for W in (W_q, W_k, W_v))
+    out = ta.softmax(Q @ K.T / np.sqrt(K.shape[-1])) @ V
+    return ta.reshape(ta.transpose(out, (1, 0, 2)), X.shape) @ W_o
+
+
+def under_each_other(X, W_q, W_k, W_v, W_o, h):
+    Q, K, V = (solve_split(X @ W, h) for W in (W_q, W_k, W_v))
+    out = ta.softmax(Q @ K.mT / np.sqrt(K.shape[-1])) @ V
+    return ta.concatenate([out[i] for i in range(h)], axis=0) @ W_o
+
+
 def drawn(rng):
-    return tuple(rng.normal(size=size) for size in ((3, 4), (4, 4), (4, 4), (4, 4), (4, 4))) + (2,)
+    """Three heads of width 2: so √h, √(d/h) and √d differ."""
+    return tuple(rng.normal(size=size) for size in ((2, 6), (6, 6), (6, 6), (6, 6), (6, 6))) + (3,)
 
 
 def order_is_free(f, rng):
     X, W_q, W_k, W_v, W_o, h = drawn(rng)
-    other = [2, 3, 0, 1]
+    other = [2, 3, 0, 1, 4, 5]
     exchanged = f(X, W_q[:, other], W_k[:, other], W_v[:, other], W_o[other], h)
     return np.allclose(exchanged, f(X, W_q, W_k, W_v, W_o, h))
 
@@ -92,6 +114,13 @@ SPLIT = Exercise(
         Wrong(
             lambda Y, h: ta.transpose(ta.reshape(Y, (Y.shape[0], h, Y.shape[1] // h)), (1, 2, 0)),
             ("the last two axes are exchanged: (h, d/h, n).", "最后两个轴颠倒了：成了(h, d/h, n)。"),
+        ),
+        Wrong(
+            lambda Y, h: ta.reshape(Y, (h, Y.shape[0] // h, Y.shape[1])),
+            (
+                "the words were parted; every head sees all words, and a part of the *width*.",
+                "切开的是词；每个头都看到所有的词，只分到一部分*宽度*。",
+            ),
         ),
     ),
     hints=(
@@ -152,6 +181,34 @@ MULTI = Exercise(
         Wrong(
             spoiled(axis=-2),
             ("softmax runs over the queries; it must run over the keys.", "softmax沿查询做了；应当沿键。"),
+        ),
+        Wrong(
+            spoiled(root="count"),
+            (
+                "scaled with √h, the number of heads; it is the width of one head, √(d/h).",
+                "按√h缩放了，那是头的个数；应当是一个头的宽度√(d/h)。",
+            ),
+        ),
+        Wrong(
+            words_cut_too,
+            (
+                "X was cut as well; each head sees whole words, only its *columns* of W_q, W_k, W_v are its own.",
+                "把X也切开了；每个头看到的是完整的词，属于它自己的只是W_q、W_k、W_v的那几*列*。",
+            ),
+        ),
+        Wrong(
+            every_axis_turned,
+            (
+                "K.T turns round all three axes; K.mT turns each head's matrix.",
+                "K.T把三个轴全翻了；K.mT才是把每个头的矩阵转置。",
+            ),
+        ),
+        Wrong(
+            under_each_other,
+            (
+                "the heads stand under each other; they belong side by side, axis=-1.",
+                "头是上下叠放的；应当左右并排，axis=-1。",
+            ),
         ),
     ),
     hints=(

@@ -63,6 +63,24 @@ def centred_by_a_loop(X):
     return X - total / len(X)
 
 
+def upside_down(X):
+    """the rows from the last to the first"""
+    return X[::-1]
+
+
+def with_column_numbers(n, d, base):
+    angle = np.arange(n)[:, None] / base ** (2 * np.arange(d) / d)
+    return np.where(np.arange(d) % 2 == 0, np.sin(angle), np.cos(angle))
+
+
+def as_sets(f, X, order):
+    return np.allclose(np.sort(f(X[order]), axis=0), np.sort(f(X), axis=0))
+
+
+def by_columns(f, X, order):
+    return np.allclose(f(X[:, order]), f(X)[:, order])
+
+
 def solve_equivariant(f, X, order):
     return np.allclose(f(X[order]), f(X)[order])
 
@@ -131,6 +149,35 @@ WAVES = Exercise(
                 "一对sin和cos的速度不同；两者都应当用指数2i / d。",
             ),
         ),
+        Wrong(
+            with_column_numbers,
+            (
+                "the exponent uses the number of the column; columns 2i and 2i + 1 share one i.",
+                "指数里用了列号；第2i列和第2i + 1列共用同一个i。",
+            ),
+        ),
+        Wrong(
+            lambda n, d, base: interleaved(
+                *(f(np.arange(n)[:, None] / base ** (2 * np.arange(0, d, 2) / d)) for f in (np.sin, np.cos))
+            ),
+            (
+                "the exponent is doubled: np.arange(0, d, 2) is 2i already.",
+                "指数多乘了2：np.arange(0, d, 2)已经是2i了。",
+            ),
+        ),
+        Wrong(
+            lambda n, d, base: interleaved(
+                *(f(np.arange(n)[:, None] / base * (np.arange(0, d, 2) / d)) for f in (np.sin, np.cos))
+            ),
+            (
+                "multiplied by 2i / d; it is the exponent of base: base ** (2i / d).",
+                "乘了2i / d；它是base的指数：base ** (2i / d)。",
+            ),
+        ),
+        Wrong(
+            lambda n, d, base: solve_waves(n, d, 10000.0),
+            ("base is fixed at 10000; use the one that is given.", "把base固定成了10000；要用给定的base。"),
+        ),
     ),
     hints=(
         (
@@ -151,15 +198,16 @@ EQUIVARIANT = Exercise(
     ),
     solution=solve_equivariant,
     cases=(
-        Case((double, X, ORDER), 1),
-        Case((soft_mean, X, ORDER), 1),
-        Case((running_sum, X, ORDER), 0),
-        Case((centred, X, ORDER), 1),
-        Case((first_row, X, ORDER), 0),
-        Case((constant, X, ORDER), 1),
-        Case((double, X, np.array([1, 0, 2])), 1),
+        Case((double, X, ORDER), True),
+        Case((soft_mean, X, ORDER), True),
+        Case((running_sum, X, ORDER), False),
+        Case((centred, X, ORDER), True),
+        Case((first_row, X, ORDER), False),
+        Case((constant, X, ORDER), True),
+        Case((double, X, np.array([1, 0, 2])), True),
         # 0.1 + 0.2 + 0.3 and 0.3 + 0.2 + 0.1 differ in the last bit.
-        Case((centred_by_a_loop, np.array([[0.1], [0.2], [0.3]]), np.array([2, 1, 0])), 1),
+        Case((centred_by_a_loop, np.array([[0.1], [0.2], [0.3]]), np.array([2, 1, 0])), True),
+        Case((upside_down, X, ORDER), False),
     ),
     sample=lambda rng: (
         (double, soft_mean, running_sum, centred, first_row)[int(rng.integers(5))],
@@ -192,6 +240,24 @@ EQUIVARIANT = Exercise(
                 "shuffled once more instead of back; shuffle the other side instead.",
                 "不是还原，而是又打乱了一次；应当打乱另一边。",
             ),
+        ),
+        Wrong(
+            as_sets,
+            (
+                "sorted before comparing, so *where* a row stands no longer counts; but just that is the question.",
+                "比较之前排了序，一行在*哪里*就不算数了；而问的正是这个。",
+            ),
+        ),
+        Wrong(
+            lambda f, X, order: f(X[order]) == f(X)[order],
+            (
+                "True or False for each entry; one answer is wanted: np.allclose(one, other).",
+                "每个元素一个True或False；要的是一个回答：np.allclose(一个, 另一个)。",
+            ),
+        ),
+        Wrong(
+            by_columns,
+            ("the columns were shuffled; a word is a row: X[order].", "打乱的是列；一个词是一行：X[order]。"),
         ),
     ),
     hints=(
