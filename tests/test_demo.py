@@ -46,7 +46,7 @@ def test_the_default_run_is_whole(tmp_path: Path, capsys) -> None:
     assert [line for line in out.splitlines() if re.match(r"\d\. ", line)] == [
         "1. One self-attention step, seen from saw (2)",
         "2. What is remarkable",
-        "3. The gradient, three ways",
+        "3. The gradient, four ways",
         "4. What attention is good for: tagging words",
         "5. Pictures",
     ]
@@ -100,7 +100,7 @@ def test_a_tie_is_claimed_only_where_it_is_one(capsys) -> None:
 ], ids=["one word", "Chinese", "width 1", "ten words", "200 words", "odd signs", "a long word", "wide"])
 def test_any_sentence_will_do(options: dict, tmp_path: Path, capsys, quick) -> None:
     out = demo(tmp_path, capsys, **options)
-    assert "All three ways agree." in out and "DO NOT" not in out and "nan" not in out
+    assert "All four ways agree." in out and "DO NOT" not in out and "nan" not in out
     assert "\x1b" not in out
     assert (tmp_path / "out" / "weights.txt").is_file()
 
@@ -121,16 +121,30 @@ def test_chinese_tables_line_up(tmp_path: Path, capsys, quick) -> None:
 def test_where_the_whole_is_slow_for_sympy_it_says_so(tmp_path: Path, capsys, quick) -> None:
     long = " ".join(demo(tmp_path, capsys, sentence="one two three four five six seven eight nine ten").split())
     assert "of the first 4 words at width 2, because the whole would be slow" in long
-    assert "central differences with step 1e-05: of the whole sentence." in long
+    assert "central differences: of the whole sentence." in long
     assert "definitions of the operations: of the whole sentence" in " ".join(demo(tmp_path, capsys).split())
 
 
-def test_the_gradient_rows_are_one_a_weight(tmp_path: Path, capsys, quick) -> None:
+def test_the_gradient_rows_are_one_a_weight_and_one_for_each_two_ways(tmp_path: Path, capsys, quick) -> None:
+    lines = demo(tmp_path, capsys).splitlines()
+    weights = [line.split() for line in lines if line.startswith("W_")]
+    ways = [line.split() for line in lines if re.match(r"\w+ - \w+ ", line)]
+    assert [row[0] for row in weights] == ["W_q", "W_k", "W_v"]
+    assert {(row[0], row[2]) for row in ways} == {
+        ("autograd", "formula"), ("autograd", "sympy"), ("autograd", "difference"), ("formula", "sympy"),
+        ("formula", "difference"), ("sympy", "difference"),
+    }  # fmt: skip
+    for row in (*weights, *ways):
+        off, allowed = map(float, row[-3:-1])
+        assert row[-1] == "agree" and off < 0.1 * allowed < 1e-8
+
+
+def test_the_table_is_the_one_that_compare_gives(tmp_path: Path, capsys, quick) -> None:
+    given, layer = read(Options()), nn.SelfAttention(4, rng=0)
+    loss, _ = gradients.record(given.x, layer)
+    report = ta.compare(loss, layer.parameters()[:3], methods=("autograd", "formula", "sympy", "difference"))
     rows = [line.split() for line in demo(tmp_path, capsys).splitlines() if line.startswith("W_")]
-    assert [row[0] for row in rows] == ["W_q", "W_k", "W_v"] and all(row[-1] == "agree" for row in rows)
-    for row in rows:
-        sympy_off, sympy_allowed, numeric_off, numeric_allowed = map(float, row[-5:-1])
-        assert sympy_off < 1e-2 * sympy_allowed and numeric_off < 1e-1 * numeric_allowed
+    assert [[row[0], " ".join(row[3:6]), *row[6:]] for row in rows] == [list(row) for row in report.of_leaves()]
 
 
 @pytest.mark.parametrize(("op", "rules", "wrong"), [
@@ -152,19 +166,19 @@ def test_a_rule_with_a_wrong_shape_makes_the_demo_fail(tmp_path: Path, capsys, q
     assert "the rule of softmax" in demo(tmp_path, capsys, code=1)
 
 
-def test_the_two_references_agree_with_each_other_on_a_wrong_autograd(monkeypatch) -> None:
-    given, layer = read(Options()), nn.SelfAttention(4, rng=0)
-    right = gradients.by_differences(given.x, layer, "W_q", [(0, 0), (3, 1)])
+def test_the_operation_with_the_wrong_rule_is_named(tmp_path: Path, capsys, quick, monkeypatch) -> None:
     monkeypatch.setattr(ops.REGISTRY["softmax"], "vjps", (lambda g, y, x, axis, keep: 0 * g,))
-    assert gradients.by_differences(given.x, layer, "W_q", [(0, 0), (3, 1)]) == right
-    assert not gradients.against_sympy(given.x, layer)["W_q"].agrees
+    out = demo(tmp_path, capsys, code=1)
+    assert "made by the backward rule of softmax" in out and "it should have been" in out
+    given, layer = read(Options()), nn.SelfAttention(4, rng=0)
+    _, report = gradients.compare(given.x, layer, ("autograd", "formula", "sympy", "difference"))
+    assert report.camps() == [["formula", "sympy", "difference"], ["autograd"]]
 
 
 def test_checking_leaves_the_layer_as_it_was() -> None:
     given, layer = read(Options()), nn.SelfAttention(4, rng=0)
     before = layer.state_dict()
-    gradients.by_differences(given.x, layer, "W_k", [(1, 1)])
-    gradients.against_sympy(given.x, layer)
+    assert gradients.compare(given.x, layer, ("autograd", "formula", "sympy", "difference"))[1]
     assert all((array == before[name]).all() for name, array in layer.state_dict().items())
     assert all(p.grad is None for p in layer.parameters())
 
@@ -318,7 +332,7 @@ def test_every_encoding_gets_every_number(encoding: str, tmp_path: Path) -> None
     done = subprocess.run(command, capture_output=True, env=environment(PYTHONIOENCODING=encoding), timeout=120)
     out = done.stdout.decode(encoding)
     assert done.returncode == 0, done.stderr
-    assert "All three ways agree." in out and "saw (2)" in out
+    assert "All four ways agree." in out and "saw (2)" in out
     assert ("我 (1)" in out) == (encoding == "gbk")
 
 

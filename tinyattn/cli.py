@@ -85,7 +85,7 @@ def _parser() -> argparse.ArgumentParser:
 def _demo_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="tinyattn demo",
-        description="One sentence through self-attention: every number, its gradient checked in three ways, a "
+        description="One sentence through self-attention: every number, its gradient checked in four ways, a "
         "tagger with attention against one without, and pictures. Takes less than half a minute.",
     )
     add = parser.add_argument

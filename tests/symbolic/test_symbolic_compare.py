@@ -28,9 +28,12 @@ def test_all_five_ways_agree_on_self_attention_and_say_so():
     assert report, str(report)
     assert report.camps() == [["autograd", "formula", "sympy", "complex", "difference"]]
     assert len(report.pairs) == len(leaves) * 10
-    head, *rows, last = str(report).splitlines()
-    assert head.split() == ["leaf", "ways", "difference", "bound", "verdict"]
-    assert all(row.endswith("agree") for row in rows)
+    text, last = str(report).rsplit("\n", 1)
+    first, second = ([line for line in part.splitlines()] for part in text.split("\n\n"))
+    assert first[0].split() == ["leaf", "farthest", "apart", "difference", "bound", "verdict"]
+    assert [row.split()[0] for row in first[1:]] == [leaf.name for leaf in leaves]
+    assert second[0].split() == ["ways", "at", "difference", "bound", "verdict"] and len(second) == 1 + 10
+    assert all(row.endswith("agree") for row in (*first[1:], *second[1:]))
     assert last == "sympy differentiated the whole loss at once"
 
 
@@ -133,7 +136,19 @@ def test_wrong_methods_are_answered_in_words():
 
 def test_large_leaves_are_sampled_by_the_ways_by_steps():
     W = ta.tensor(np.ones((30, 20)), requires_grad=True, name="W")
-    assert ta.compare((W * W).sum(), wrt=[W], methods=("autograd", "difference"))
+    for entries, looked_at in ({}, 400), ({"entries": 7}, 7):
+        report = ta.compare((W * W).sum(), wrt=[W], methods=("autograd", "difference"), **entries)
+        assert report and np.isfinite(report.found["difference"]["W"][0]).sum() == looked_at
+
+
+def test_a_row_shows_where_most_of_the_bound_is_used_up(monkeypatch):
+    """Not where the difference is largest, which is always where the bound is widest."""
+    monkeypatch.setattr(REGISTRY["softmax"], "vjps", (lambda g, y, x, axis, keep: g * y,))
+    loss, leaves = attention()
+    report = ta.compare(loss, wrt=leaves, methods=("autograd", "formula", "difference"))
+    rows = {row[0]: row for row in report.of_leaves()}
+    assert rows["Q"][1] == "autograd - formula" and rows["Q"][-1] == "DIFFER" and rows["V"][-1] == "agree"
+    assert [row[-1] for row in report.of_ways()] == ["DIFFER", "DIFFER", "agree"]
 
 
 def test_heads_are_compared_too():

@@ -1,7 +1,7 @@
 """``tinyattn demo``: the whole path once, on one sentence, in about fifteen seconds.
 
 A sentence becomes vectors; one self-attention step is printed with all its numbers; its gradient is checked in
-three ways; a tagger with attention is trained against one without; pictures are written.
+four ways; a tagger with attention is trained against one without; pictures are written.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def run(options: Options) -> int:
     step.show(given, layer, steps, paper)
     paper.heading("2. What is remarkable")
     step.remark(given, layer, steps, options.position, paper)
-    paper.heading("3. The gradient, three ways")
+    paper.heading("3. The gradient, four ways")
     try:
         good = gradients.check(given, layer, paper)
     except RuleError as error:

@@ -1,8 +1,10 @@
-"""The gradient of a loss three ways: autograd, SymPy from the definitions alone, central differences."""
+"""The gradient of a loss four ways, held against each other by `ta.compare`.
+
+Autograd; the derived formulas; SymPy from the definitions alone; central differences. How far they may be apart is
+a bound of the rounding errors that comes with the comparison.
+"""
 
 from __future__ import annotations
-
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -11,29 +13,16 @@ import tinyattn as ta
 from tinyattn import nn
 from tinyattn.demo.paper import Paper
 from tinyattn.demo.sentence import Input
+from tinyattn.symbolic.comparing import Report
 
 WEIGHTS = ("W_q", "W_k", "W_v")
 SYMPY_WORDS, SYMPY_WIDTH = 4, 2
 WHOLE_WORDS, WHOLE_WIDTH = 8, 4  # up to here SymPy takes the whole sentence, in a second or two
 
-_STEP = 1e-5
-_MOST_ENTRIES = 64
-_ROUNDING = 1e-12  # autograd and SymPy differ by rounding alone: some ten operations of 1e-16 each
-_TRUNCATION = 1e-7  # a difference is off by about h² = 1e-10, and by 1e-16 / h = 1e-11 of the loss
+_EVERY, _SOME = 64, 8  # entries of a weight whose difference quotient is taken: four runs of the layer for each
+_QUICK = 2_000  # numbers in a sentence up to which a run is so fast that it may be many
 
 Array = npt.NDArray[np.float64]
-
-
-class Row(NamedTuple):
-    """How far two ways are apart for one weight."""
-
-    difference: float
-    tolerance: float
-
-    @property
-    def agrees(self) -> bool:
-        """Whether the difference is within the tolerance; nan never is."""
-        return self.difference <= self.tolerance
 
 
 def loss_of(steps: nn.AttentionSteps, x: ta.Tensor) -> ta.Tensor:
@@ -61,101 +50,76 @@ def record(x: Array, layer: nn.SelfAttention) -> tuple[ta.Tensor, nn.AttentionSt
 
 
 def check(given: Input, layer: nn.SelfAttention, paper: Paper) -> bool:
-    """Compare the three ways, print a table, and say whether all agree."""
-    loss, _ = record(given.x, layer)
-    found = _autograd(loss, layer)
-    rng = np.random.default_rng(0)
-    entries = {name: _some_entries(found[name].shape, rng) for name in WEIGHTS}
-    numeric = {name: by_differences(given.x, layer, name, entries[name]) for name in WEIGHTS}
-    by_difference = {
-        name: _compare(
-            [found[name][place] for place in entries[name]], numeric[name], _TRUNCATION, abs(float(loss))
-        )
-        for name in WEIGHTS
-    }
+    """Compare the ways, print tables, and say whether all agree."""
     small_x, small = _small(given.x, layer)
-    by_sympy = against_sympy(small_x, small)
-    _explain(given, small_x, float(loss), len(entries["W_q"]), paper)
-    rows = []
-    for name in WEIGHTS:
-        one, other = by_sympy[name], by_difference[name]
-        verdict = "agree" if one.agrees and other.agrees else "DO NOT AGREE"
-        largest = float(np.abs(found[name]).max())
-        cells = [f"{value:.1e}" for value in (one.difference, one.tolerance, other.difference, other.tolerance)]
-        rows.append([name, str(found[name].shape), largest, *cells, verdict])
-    headers = ["weight", "shape", "largest", "SymPy: off by", "allowed", "differences: off by", "allowed", "verdict"]
-    paper.table(rows, headers)
-    good = all(row.agrees for table in (by_sympy, by_difference) for row in table.values())
+    whole = small_x.shape == given.x.shape
+    ways = ("autograd", "formula", "sympy", "difference")
+    entries = min(_EVERY if given.x.size <= _QUICK else _SOME, given.d**2)
+    loss, report = compare(given.x, layer, ways if whole else ("autograd", "formula", "difference"), entries)
+    reports = [report] if whole else [report, compare(small_x, small, ("autograd", "formula", "sympy"))[1]]
+    _explain(given, small_x, loss, entries, paper)
+    _print(reports, {name: getattr(layer, name).shape for name in WEIGHTS}, paper)
+    good = all(reports)
+    for report in reports:
+        if report.blame:
+            paper.lines(report.blame)
     paper.text(
-        "All three ways agree."
+        "All four ways agree."
         if good
         else "They do not agree: the gradient rule of an operation is wrong. What is learned with it cannot be trusted."
     )
     return good
 
 
-def _explain(given: Input, small_x: Array, loss: float, entries: int, paper: Paper) -> None:
-    d = given.d
-    paper.text(f"The loss is mean((output - x)²) = {loss:.6f}. Its gradient by autograd is compared with")
-    whole = small_x.shape == given.x.shape
-    what = (
-        "of the whole sentence"
-        if whole
-        else f"of the first {len(small_x)} words at width {small_x.shape[1]}, because the whole would be slow"
-    )
-    paper.item(f"SymPy, which derives it by itself from the definitions of the operations: {what};")
-    some = "" if entries == d * d else f", {entries} of {d * d} entries of each weight"
-    paper.item(f"central differences with step {_STEP:g}: of the whole sentence{some}.")
-    paper.text(
-        f"Allowed is a share of the largest gradient or of the loss, whichever is larger: {_ROUNDING:g} for SymPy, "
-        f"since nothing but rounding parts the two; {_TRUNCATION:g} for differences, which leave out terms of the "
-        f"size of the step squared."
-    )
-
-
-def _autograd(loss: ta.Tensor, layer: nn.SelfAttention) -> dict[str, Array]:
-    gradients = ta.grad(loss, [layer.W_q, layer.W_k, layer.W_v])
-    return {name: g.numpy() for name, g in zip(WEIGHTS, gradients, strict=True)}
-
-
-def _some_entries(shape: tuple[int, ...], rng: np.random.Generator) -> list[tuple[int, ...]]:
-    """All places of a small weight; of a large one some, drawn at random."""
-    places = list(np.ndindex(*shape))
-    if len(places) <= _MOST_ENTRIES:
-        return places
-    return [places[int(j)] for j in rng.choice(len(places), _MOST_ENTRIES, replace=False)]
-
-
-def by_differences(x: Array, layer: nn.SelfAttention, name: str, places: list[tuple[int, ...]]) -> list[float]:
-    """The slope of the loss along some entries of one weight, by central differences.
+def compare(x: Array, layer: nn.SelfAttention, ways: tuple[str, ...], entries: int = _EVERY) -> tuple[float, Report]:
+    """Hold several ways to the gradients of the layer's weights against each other.
 
     Parameters
     ----------
     x : ndarray, shape (n, d)
     layer : SelfAttention
-        Not changed: a copy is moved.
-    name : str
-        Which weight.
-    places : list of index tuples
+    ways : tuple of str
+        As `ta.compare` names them.
+    entries : int
+        How many entries of each weight the differences look at.
 
     Returns
     -------
-    list of float, one for each place
+    loss : float
+    report : Report
     """
-    copy = _layer_with(layer.state_dict())
-    weight: ta.Tensor = getattr(copy, name)
-    start, slopes = weight.numpy(), []
-    with ta.no_grad():
-        for place in places:
-            values = []
-            for step in (_STEP, -_STEP):
-                moved = start.copy()
-                moved[place] += step
-                weight.assign(moved)
-                values.append(float(record(x, copy)[0]))
-            weight.assign(start)
-            slopes.append((values[0] - values[1]) / (2 * _STEP))
-    return slopes
+    loss, _ = record(x, layer)
+    return float(loss), ta.compare(loss, [layer.W_q, layer.W_k, layer.W_v], methods=ways, entries=entries)
+
+
+def _print(reports: list[Report], shapes: dict[str, tuple[int, ...]], paper: Paper) -> None:
+    """Print a row for each weight, and one for each two ways: where they use up most of what is allowed."""
+    pairs = sorted((pair for report in reports for pair in report.pairs), key=lambda pair: -pair.over)
+    numbers = ["apart by", "allowed", "verdict"]
+    of_weights: dict[str, list[str]] = {}
+    of_ways: dict[str, list[str]] = {}
+    for pair in pairs:
+        cells = [*pair.cells()[:2], "agree" if pair.passed else "DO NOT AGREE"]
+        of_weights.setdefault(pair.leaf, [pair.leaf, str(shapes[pair.leaf]), pair.ways, *cells])
+        of_ways.setdefault(pair.ways, [pair.ways, pair.leaf, *cells])
+    paper.table([of_weights[name] for name in WEIGHTS], ["weight", "shape", "farthest apart", *numbers])
+    paper.table([of_ways[ways] for ways in sorted(of_ways)], ["two ways", "at", *numbers])
+
+
+def _explain(given: Input, small_x: Array, loss: float, entries: int, paper: Paper) -> None:
+    n, d = small_x.shape
+    paper.text(f"The loss is mean((output - x)²) = {loss:.6f}. Its gradient by autograd is compared with")
+    paper.item("the formula that `ta.derive` derives for it, which holds for all sizes;")
+    what = whole = "of the whole sentence"
+    if small_x.shape != given.x.shape:
+        what = f"of the first {n} words at width {d}, because the whole would be slow"
+    paper.item(f"SymPy, which derives it by itself from the definitions of the operations: {what};")
+    some = "" if entries == given.d**2 else f", {entries} of {given.d**2} entries of each weight"
+    paper.item(f"central differences: {whole}{some}.")
+    paper.text(
+        "What is allowed is not guessed: it is a bound of the rounding errors of both ways, worked out for these "
+        "numbers. Shown is where two ways use up most of it."
+    )
 
 
 def _small(x: Array, layer: nn.SelfAttention) -> tuple[Array, nn.SelfAttention]:
@@ -173,35 +137,3 @@ def _layer_with(state: dict[str, np.ndarray]) -> nn.SelfAttention:
     layer = nn.SelfAttention(d, d_k, d_v, rng=0)
     layer.load_state_dict(state)
     return layer
-
-
-def against_sympy(x: Array, layer: nn.SelfAttention) -> dict[str, Row]:
-    """Compare autograd with what SymPy derives by itself from the definitions.
-
-    Parameters
-    ----------
-    x : ndarray, shape (n, d), both small
-    layer : SelfAttention
-
-    Returns
-    -------
-    dict from the weight's name to Row
-    """
-    from tinyattn.symbolic import sympy_gradients
-
-    loss, _ = record(x, layer)
-    graph = ta.Graph.of(loss, variables={})
-    leaves = {name: graph.find(name).index for name in WEIGHTS}
-    derived = sympy_gradients(graph, list(leaves.values()))
-    found = _autograd(loss, layer)
-    return {
-        name: _compare(found[name].ravel(), derived[leaves[name]].ravel(), _ROUNDING, abs(float(loss)))
-        for name in WEIGHTS
-    }
-
-
-def _compare(one: npt.ArrayLike, other: npt.ArrayLike, share: float, scale: float) -> Row:
-    """The largest difference, and the share of the largest number or of ``scale`` that is allowed."""
-    a, b = np.asarray(one), np.asarray(other)
-    largest = max(float(np.abs(b).max()), scale)
-    return Row(float(np.abs(a - b).max()), share * largest)

@@ -17,6 +17,7 @@ _WHERE = {
     "derive": "deriving",
     "Derivation": "deriving",
     "compare": "comparing",
+    "Report": "comparing",
     "op_formulas": "opbook",
     "prove_equal": "equality",
     "prove_rule": "rules",

@@ -12,7 +12,17 @@ from tinyattn.errors import ArgumentError, GraphError
 from tinyattn.symbolic.derivation import Lines
 from tinyattn.symbolic.deriving import Derivation, graph_of
 from tinyattn.symbolic.layout import text
-from tinyattn.symbolic.ways import Formula, Found, by_autograd, by_complex_step, by_difference, by_formula, by_sympy
+from tinyattn.symbolic.ways import (
+    SAMPLE,
+    Formula,
+    Found,
+    by_autograd,
+    by_complex_step,
+    by_difference,
+    by_formula,
+    by_sympy,
+)
+from tinyattn.terminal import display_width
 
 METHODS = ("autograd", "formula", "sympy", "complex", "difference")
 
@@ -27,13 +37,15 @@ class Pair:
         The ways.
     difference, bound : float
         At the entry where difference over bound is largest.
+    over : float
+        Difference over bound there; more than 1 is too much.
     passed : bool
         Whether every entry is within the sum of both bounds.
     entry : tuple of int
         The worst entry; `values` are both numbers there.
     """
 
-    __slots__ = ("bound", "difference", "entry", "first", "leaf", "passed", "second", "values")
+    __slots__ = ("bound", "difference", "entry", "first", "leaf", "over", "passed", "second", "values")
 
     def __init__(self, leaf: str, first: str, second: str, one: Any, other: Any) -> None:
         self.leaf, self.first, self.second = leaf, first, second
@@ -44,12 +56,22 @@ class Pair:
         seen &= ~np.isnan(one[0]) if first in ("complex", "difference") else True
         over = np.where(seen, np.where(gap == 0, 0.0, gap / np.maximum(bound, 1e-300)), 0.0)
         over = np.where(np.isnan(over), np.inf, over)
-        self.passed = bool(over.size == 0 or over.max() <= 1.0)
+        self.over = float(over.max()) if over.size else 0.0
+        self.passed = self.over <= 1.0
         at = tuple(int(each) for each in np.unravel_index(int(np.argmax(over)), gap.shape)) if gap.size else ()
         self.entry = at
         self.difference = float(gap[at]) if gap.size else 0.0
         self.bound = float(bound[at]) if gap.size else 0.0
         self.values = (float(one[0][at]), float(other[0][at])) if gap.size else (0.0, 0.0)
+
+    @property
+    def ways(self) -> str:
+        """Both ways, `autograd - formula`."""
+        return f"{self.first} - {self.second}"
+
+    def cells(self) -> tuple[str, str, str]:
+        """Give difference, bound and verdict in words."""
+        return f"{self.difference:.1e}", f"{self.bound:.1e}", "agree" if self.passed else "DIFFER"
 
 
 class Report:
@@ -95,22 +117,28 @@ class Report:
         return sorted(camps, key=lambda camp: -len(camp))
 
     def rows(self) -> list[tuple[str, ...]]:
-        """Give the table: leaf, pair of ways, difference, bound, verdict."""
-        return [
-            (pair.leaf, f"{pair.first} - {pair.second}", f"{pair.difference:.1e}", f"{pair.bound:.1e}",
-             "agree" if pair.passed else "DIFFER") for pair in self.pairs
-        ]  # fmt: skip
+        """Give every comparison: leaf, pair of ways, difference, bound, verdict."""
+        return [(pair.leaf, pair.ways, *pair.cells()) for pair in self.pairs]
+
+    def of_leaves(self) -> list[tuple[str, ...]]:
+        """Give a row for each leaf: its name, the two ways that are farthest apart, difference, bound, verdict."""
+        pairs = [_farthest([pair for pair in self.pairs if pair.leaf == leaf]) for leaf in self.leaves]
+        return [(pair.leaf, pair.ways, *pair.cells()) for pair in pairs if pair is not None]
+
+    def of_ways(self) -> list[tuple[str, ...]]:
+        """Give a row for each pair of ways: the leaf where they are farthest apart, difference, bound, verdict."""
+        every = dict.fromkeys(pair.ways for pair in self.pairs)
+        pairs = [_farthest([pair for pair in self.pairs if pair.ways == ways]) for ways in every]
+        return [(pair.ways, pair.leaf, *pair.cells()) for pair in pairs if pair is not None]
 
     def __str__(self) -> str:
-        head = ("leaf", "ways", "difference", "bound", "verdict")
-        rows = [head, *self.rows()]
-        widths = [max(len(row[column]) for row in rows) for column in range(len(head))]
-        lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+        lines = [*_table(("leaf", "farthest apart", *_COLUMNS), self.of_leaves()), ""]
+        lines += _table(("ways", "at", *_COLUMNS), self.of_ways())
         lines += [f"not compared: {way} ({why})" for way, why in self.unavailable.items()]
         lines += [f"sympy {self.sympy_way}"] if self.sympy_way and "sympy" in self.found else []
         worst = [pair for pair in self.pairs if not pair.passed]
         if worst:
-            pair = max(worst, key=lambda each: each.difference / max(each.bound, 1e-300))
+            pair = max(worst, key=lambda each: each.over)
             first, second = pair.values
             lines.append(
                 f"worst: {pair.leaf}{list(pair.entry)}: {pair.first} {first!r}, {pair.second} {second!r}, "
@@ -122,6 +150,21 @@ class Report:
         return "\n".join(lines)
 
 
+_COLUMNS = ("difference", "bound", "verdict")
+
+
+def _farthest(pairs: list[Pair]) -> Pair | None:
+    return max(pairs, key=lambda pair: pair.over, default=None)
+
+
+def _table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> list[str]:
+    widths = [max(map(display_width, column)) for column in zip(head, *rows, strict=True)]
+    return [
+        "  ".join(cell + " " * (width - display_width(cell)) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in (head, *rows)
+    ]
+
+
 def _said(camp: list[str]) -> str:
     return f"{', '.join(camp[:-1])} and {camp[-1]} agree" if len(camp) > 1 else f"{camp[0]} stands alone"
 
@@ -131,7 +174,9 @@ def _ulps(first: float, second: float) -> str:
     return f"{gap:.3g}" if np.isfinite(gap) else "infinitely many"
 
 
-def compare(result: Any, wrt: Sequence[Any] | Any, *, methods: Sequence[str] = METHODS) -> Report:
+def compare(
+    result: Any, wrt: Sequence[Any] | Any, *, methods: Sequence[str] = METHODS, entries: int = SAMPLE
+) -> Report:
     """Compute the gradients of a recorded loss in several ways and hold them against each other.
 
     Parameters
@@ -143,6 +188,9 @@ def compare(result: Any, wrt: Sequence[Any] | Any, *, methods: Sequence[str] = M
     methods : sequence of str
         Some of "autograd" (the engine), "formula" (the derived lines), "sympy" (SymPy from the definitions alone),
         "complex" (complex step) and "difference" (central differences).
+    entries : int
+        How many entries of each tensor "complex" and "difference" look at, for each costs several runs forward;
+        where there are more, they are drawn at random, always the same.
 
     Returns
     -------
@@ -157,20 +205,21 @@ def compare(result: Any, wrt: Sequence[Any] | Any, *, methods: Sequence[str] = M
         lines, reason = Derivation(graph, list(tensors)).lines, ""
     except GraphError as problem:
         lines, reason = None, str(problem).splitlines()[0]
-    return compare_graph(graph, list(tensors), methods, lines, reason)
+    return compare_graph(graph, list(tensors), methods, lines, reason, entries)
 
 
 def compare_graph(
-    graph: Any, leaves: Sequence[int], methods: Sequence[str], lines: Lines | None, reason: str = ""
-) -> Report:
+    graph: Any, leaves: Sequence[int], methods: Sequence[str], lines: Lines | None, reason: str = "",
+    entries: int = SAMPLE,
+) -> Report:  # fmt: skip
     """Compare on a recorded graph with gradients; `lines` None where no formula exists, for the given reason."""
     bounds, formula = by_formula(lines) if lines is not None else (None, None)
     ways: dict[str, Callable[[], Found | None]] = {
         "autograd": lambda: by_autograd(graph, leaves, bounds),
         "formula": lambda: bounds,
         "sympy": lambda: by_sympy(graph, leaves),
-        "complex": lambda: by_complex_step(graph, leaves, bounds),
-        "difference": lambda: by_difference(graph, leaves),
+        "complex": lambda: by_complex_step(graph, leaves, bounds, entries),
+        "difference": lambda: by_difference(graph, leaves, entries),
     }
     names = {leaf: (lines.quantities if lines is not None else graph.nodes)[leaf].name for leaf in leaves}
     found: dict[str, dict[str, Any]] = {}

@@ -15,7 +15,7 @@ from tinyattn.symbolic.terms import Quantity
 
 Array = NDArray[np.float64]
 Found = dict[int, tuple[Array, Array]]  # leaf to (gradient, bound of its error)
-SAMPLE = 400  # entries of a leaf that the ways by steps look at; the others are nan
+SAMPLE = 400  # entries of a leaf that the ways by steps look at, unless told; the others are nan
 SIMPLE_BOUND = 1e-12  # times max|g|, where no formula gives a bound
 
 
@@ -79,7 +79,7 @@ def by_sympy(graph: Any, leaves: Sequence[int]) -> Found:
     return {leaf: (value, UNIT * np.abs(value)) for leaf, value in found.items()}
 
 
-def by_complex_step(graph: Any, leaves: Sequence[int], formula: Found | None) -> Found:
+def by_complex_step(graph: Any, leaves: Sequence[int], formula: Found | None, entries: int = SAMPLE) -> Found:
     """Replay the forwards on complex numbers: the imaginary part of f(x + ih) over h, without cancellation."""
     step = 1e-30
     for node in graph.nodes:
@@ -91,7 +91,7 @@ def by_complex_step(graph: Any, leaves: Sequence[int], formula: Found | None) ->
         moved[place] += 1j * step
         return float(np.imag(replay.loss(leaf, moved))) / step
 
-    found = _by_steps(graph, leaves, slope)
+    found = _by_steps(graph, leaves, slope, entries)
     for leaf, (value, _) in found.items():
         simple = np.full(value.shape, SIMPLE_BOUND * max(_most(value), 1e-300))
         bound = 4 * formula[leaf][1] if formula and leaf in formula else simple
@@ -99,13 +99,13 @@ def by_complex_step(graph: Any, leaves: Sequence[int], formula: Found | None) ->
     return found
 
 
-def by_difference(graph: Any, leaves: Sequence[int]) -> Found:
+def by_difference(graph: Any, leaves: Sequence[int], entries: int = SAMPLE) -> Found:
     """Replay the forwards a step to either side: central differences, good to about ten digits.
 
     A second step of twice the length shows how much the first is off: by a third of the difference of both.
     """
     loss = float(np.abs(graph.nodes[graph.outputs[0]].value).max())
-    both = [_by_steps(graph, leaves, _difference(graph, step)) for step in (6e-6, 1.2e-5)]
+    both = [_by_steps(graph, leaves, _difference(graph, step), entries) for step in (6e-6, 1.2e-5)]
     most = max((_most(value) for value, _ in both[0].values()), default=0.0)
     off = 1e-8 * most + 1e-9 * max(loss, 1.0)
     return {leaf: (value, off + np.abs(value - both[1][leaf][0])) for leaf, (value, _) in both[0].items()}
@@ -147,7 +147,9 @@ class Replay:
         return np.asarray(values.get(last, self.graph.nodes[last].value)).reshape(())[()]
 
 
-def _by_steps(graph: Any, leaves: Sequence[int], slope: Callable[[Replay, int, tuple[int, ...]], float]) -> Found:
+def _by_steps(
+    graph: Any, leaves: Sequence[int], slope: Callable[[Replay, int, tuple[int, ...]], float], entries: int
+) -> Found:
     if graph.nodes[graph.outputs[0]].value.size != 1:
         raise ArgumentError("the ways by steps need a loss of one number")
     found: Found = {}
@@ -156,8 +158,8 @@ def _by_steps(graph: Any, leaves: Sequence[int], slope: Callable[[Replay, int, t
         value = np.full(shape, np.nan)
         replay = Replay(graph, leaf)
         places = list(np.ndindex(*shape))
-        if len(places) > SAMPLE:
-            chosen = np.random.default_rng(0).choice(len(places), SAMPLE, replace=False)
+        if len(places) > entries:
+            chosen = np.random.default_rng(0).choice(len(places), entries, replace=False)
             places = [places[each] for each in sorted(chosen)]
         with np.errstate(all="ignore"):
             for place in places:
