@@ -200,7 +200,8 @@ class LessonPage:
         if not cell.is_code:
             inside = self.prose.html(cell.text(self.place.lang))
             kind = "predict" if cell.tags.get("role") == "predict" else "prose"
-            return f'<div class="{kind}">\n{inside}\n</div>'
+            other = ' lang="en"' if not {"", self.place.lang} & set(cell.texts) else ""  # not translated yet
+            return f'<div class="{kind}"{other}>\n{inside}\n</div>'
         code = (
             f'<pre class="code" tabindex="0" role="group" aria-label="{self.says("code")}">'
             f"<code>{page_code(cell.code)}</code></pre>"

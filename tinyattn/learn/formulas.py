@@ -33,6 +33,11 @@ _TOKEN = re.compile(
 _GOES_ON = re.compile(rf"[A-Za-z0-9_-]| ?[{_RELATIONS}{re.escape(_OPERATORS)}]")
 """After a formula: a word that it would cut, or an operator whose operand could not be read."""
 
+BREAK = "</math><math>"
+"""Where a line may end inside a long formula."""
+
+_LONG = 30
+
 
 @dataclass(frozen=True)
 class _Token:
@@ -95,8 +100,15 @@ def _formula_at(text: str, start: int) -> tuple[int, str]:
     tree = reader.read()
     if not _worth(text[start : reader.end]) or _GOES_ON.match(text, reader.end):
         return start, ""
-    math = mathml(("row", tuple(tree)))
-    return (reader.end, f"<math>{math}</math>") if shown(math) == signs(text[start : reader.end]) else (start, "")
+    math = BREAK.join(mathml(("row", part)) for part in _in_pieces(tree, reader.end - start))
+    right = shown(math) == signs(text[start : reader.end])
+    return (reader.end, f"<math>{math}</math>") if right else (start, "")
+
+
+def _in_pieces(tree: tuple[Layout, ...], length: int) -> list[tuple[Layout, ...]]:
+    """A long formula in pieces that begin with a relation: a browser breaks lines between formulas, never in one."""
+    cuts = [at for at, part in enumerate(tree) if part[0] == "op" and part[1] in _RELATIONS and length > _LONG]
+    return [tree[start:end] for start, end in zip([0, *cuts], [*cuts, len(tree)])]
 
 
 def _worth(text: str) -> bool:

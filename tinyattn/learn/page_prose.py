@@ -9,7 +9,7 @@ import html
 import re
 from collections.abc import Mapping
 
-from tinyattn.learn.formulas import with_math
+from tinyattn.learn.formulas import BREAK, with_math
 from tinyattn.learn.prose import blocks, items, paints
 
 _EMPHASIS = re.compile(r"`([^`]+)`|\*\*(.+?)\*\*|(?<![A-Za-z0-9*])\*(?![\s*])([^*]+?)\*(?![A-Za-z0-9*])")
@@ -78,7 +78,7 @@ class PageProse:
         """A list, or a paragraph; a paragraph that is a formula and no more stands by itself."""
         if entries[0][0] == "":
             words = entries[0][1]
-            alone = re.fullmatch(r"<math>(.*?)</math>([.,:;]?)", self.inline(words))
+            alone = re.fullmatch(r"<math>(.*?)</math>([.,:;]?)", self.inline(words).replace(BREAK, ""))
             if alone is not None and "</math>" not in alone[1]:
                 return f'<p class="formula"><math display="block">{alone[1]}</math></p>'
             rest = "\n" + self._list(entries[1:]) if entries[1:] else ""
