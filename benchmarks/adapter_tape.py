@@ -130,21 +130,65 @@ def attn(cfg: dict[str, Any], arrays: dict[str, np.ndarray]) -> Pair:
     return pair(p, lambda: ta.sum(attention(x @ w_q, x @ w_k, x @ w_v)))
 
 
+def batch_pair(
+    parameters: dict[str, ta.Tensor],
+    loss_of: Callable[..., ta.Tensor],
+    batch: list[Any],
+    reduction: str,
+    update: Callable[[], None] | None = None,
+) -> Pair:
+    """The same step, one graph for each half of the batch."""
+    state: dict[str, float] = {}
+
+    def step() -> None:
+        for x in parameters.values():
+            x.zero_grad()
+        state["loss"] = ta.backward_in_parts(loss_of, *batch, reduction=reduction).item()
+        if update is not None:
+            update()
+
+    return step, lambda: (state["loss"], {name: x.grad for name, x in parameters.items()})
+
+
+def split_heads(x: ta.Tensor, h: int) -> ta.Tensor:
+    b, n, d = x.shape
+    return ta.transpose(ta.reshape(x, b, n, h, d // h), 0, 2, 1, 3)
+
+
+def merge_heads(x: ta.Tensor) -> ta.Tensor:
+    b, h, n, e = x.shape
+    return ta.reshape(ta.transpose(x, 0, 2, 1, 3), b, n, h * e)
+
+
 def mha(cfg: dict[str, Any], arrays: dict[str, np.ndarray]) -> Pair:
     p = leaves(arrays, "G")
+
+    def loss_of(x: ta.Tensor, weights: ta.Tensor) -> ta.Tensor:
+        q, k, v = (split_heads(x @ p[name], cfg["h"]) for name in ("Wq", "Wk", "Wv"))
+        mixed = merge_heads(ta.scaled_dot_product_attention(q, k, v, causal=cfg["causal"]))
+        return ta.sum((mixed @ p["Wo"]) * weights)
+
     weights = ta.tensor(arrays["G"])
-    b, n, d, h = (cfg[name] for name in ("B", "n", "d", "h"))
+    if cfg["B"] == 1:
+        return pair(p, lambda: loss_of(p["X"], weights))
+    return batch_pair(p, loss_of, [p["X"], weights], "sum")
 
-    def heads(x: ta.Tensor) -> ta.Tensor:
-        return ta.transpose(ta.reshape(x, b, n, h, d // h), 0, 2, 1, 3)
 
-    def loss() -> ta.Tensor:
-        q, k, v = (heads(p["X"] @ p[name]) for name in ("Wq", "Wk", "Wv"))
-        mixed = ta.scaled_dot_product_attention(q, k, v, causal=cfg["causal"])
-        merged = ta.reshape(ta.transpose(mixed, 0, 2, 1, 3), b, n, d)
-        return ta.sum((merged @ p["Wo"]) * weights)
+def block(cfg: dict[str, Any], arrays: dict[str, np.ndarray]) -> Pair:
+    p = leaves(arrays, "tok", "tgt")
+    optimiser = ta.optim.Adam(list(p.values()), lr=cfg["lr"])
 
-    return pair(p, loss)
+    def loss_of(words: np.ndarray, targets: np.ndarray) -> ta.Tensor:
+        x = ta.embedding(p["E"], words) + p["P"]
+        y = ta.layer_norm(x, p["g1"], p["c1"])
+        q, k, v = (split_heads(part, cfg["h"]) for part in ta.split(y @ p["Wqkv"] + p["bqkv"], 3, axis=-1))
+        x = x + (merge_heads(ta.scaled_dot_product_attention(q, k, v, causal=True)) @ p["Wo"] + p["bo"])
+        y = ta.layer_norm(x, p["g2"], p["c2"])
+        x = x + (ta.gelu(y @ p["W1"] + p["b1"], "tanh") @ p["W2"] + p["b2"])
+        y = ta.layer_norm(x, p["gf"], p["cf"])
+        return ta.cross_entropy(y @ p["Wh"], targets)
+
+    return batch_pair(p, loss_of, [arrays["tok"], arrays["tgt"]], "mean", optimiser.step)
 
 
 def core(cfg: dict[str, Any], arrays: dict[str, np.ndarray]) -> Pair:

@@ -116,6 +116,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from tinyattn.detect import detect_nan
+    from tinyattn.parts import backward_in_parts
     from tinyattn.sweeps import sweep
     from tinyattn.versions import show_versions
 
@@ -133,6 +134,8 @@ _LATER = {
     "learn": "tinyattn.learn",
 }
 _LATER_NAMES = {
+    "compile": "tinyattn.compiled",
+    "backward_in_parts": "tinyattn.parts",
     "detect_nan": "tinyattn.detect",
     "show_versions": "tinyattn.versions",
     "derive": "tinyattn.symbolic",
@@ -158,7 +161,7 @@ __all__ = [
     "ArgumentError", "ArgumentTypeError", "AxisError", "DTypeError", "DataFileError", "GradientLost",
     "Graph", "GraphError", "IndexRangeError", "MissingLibraryError", "MissingToolError", "NanError",
     "Op", "RuleError", "ShapeError", "SweepError", "Tensor", "TinyattnError", "abs", "add", "apply", "astype",
-    "binary_cross_entropy_with_logits", "broadcast_to", "clip", "concatenate", "cos",
+    "backward_in_parts", "binary_cross_entropy_with_logits", "broadcast_to", "clip", "concatenate", "cos",
     "cosine_similarity", "cross_entropy", "detect_nan", "divide", "dot", "dropout", "einsum", "elementwise_grad",
     "embedding", "erf", "exp", "expand_dims", "flip", "gelu", "grad", "hessian", "hvp", "index",
     "jacobian", "jvp", "layer_norm", "leaky_relu", "log", "log_softmax", "logsumexp", "masked_fill",

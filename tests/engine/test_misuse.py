@@ -254,6 +254,7 @@ NOT_HERE = {
     "no_grad",
     "scope",
     "set_threads",
+    "backward_in_parts",
     "detect_nan",
     "show_versions",
     "apply",

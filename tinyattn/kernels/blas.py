@@ -41,7 +41,7 @@ def _openblas() -> Control | None:
 def _by_threadpoolctl() -> Control | None:
     """Any BLAS that the library threadpoolctl knows, where somebody has installed it."""
     try:
-        from threadpoolctl import ThreadpoolController
+        from threadpoolctl import ThreadpoolController  # type: ignore[import-not-found, unused-ignore]
     except ImportError:
         return None
     found = ThreadpoolController().select(user_api="blas").lib_controllers

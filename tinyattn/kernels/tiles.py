@@ -214,7 +214,7 @@ class Whole:
         self.lead = np.broadcast_shapes(q.shape[:-2], k.shape[:-2], v.shape[:-2], masks)
         self.heads = self.lead or (1,)
         self.n, self.m = q.shape[-2], k.shape[-2]
-        self.parts = [np.broadcast_to(part, self.heads + part.shape[-2:]) for part in (q, k, v)]
+        self.q, self.k, self.v = (np.broadcast_to(part, self.heads + part.shape[-2:]) for part in (q, k, v))
         self.keep = None if keep is None else np.broadcast_to(keep, (*self.heads, self.n, self.m))
         self.causal, self.scale = causal, scale
 
@@ -224,7 +224,7 @@ class Whole:
 
     def of(self, share: Share) -> Heads:
         """The work on one part."""
-        return Heads(share, *self.parts, self.keep, self.causal, self.scale)
+        return Heads(share, self.q, self.k, self.v, self.keep, self.causal, self.scale)
 
     def full(self, x: Any) -> Any:
         """An array of results with at least one leading axis, to write into."""
