@@ -6,13 +6,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-pytest.importorskip("mpmath")
-
-from check.manydigits import ManyDigits
-
 import tinyattn as ta
 from tinyattn.check.bounded import Bounded
 from tinyattn.check.bounding import bounded_run
+from tinyattn.check.digits import ManyDigits
 from tinyattn.check.replay import Replay
 
 

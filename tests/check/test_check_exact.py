@@ -7,7 +7,7 @@ import pytest
 from support import altered
 
 import tinyattn as ta
-from tinyattn.check import exact_check
+from tinyattn.check import check_gradients, exact_check
 from tinyattn.check.field import field_of
 from tinyattn.ops import REGISTRY
 
@@ -180,3 +180,72 @@ def test_rules_that_compare_cotangents_get_their_floats(rng):
     assert exact_check(graph(plain, -1.0)) and exact_check(graph(guided, 1.0))
     found = exact_check(graph(guided, -1.0))
     assert not found and not found.cut
+
+
+def local_faults():
+    """Every rule of the book, off by one part in a million millions in one entry."""
+    for name, op in REGISTRY.items():
+        if not op.differentiable:
+            continue
+        rules = (
+            range(len(op.vjps)) if isinstance(op.vjps, tuple) else range(len(op.sample(np.random.default_rng(0))[0][0]))
+        )
+        yield from ((name, slot) for slot in rules)
+
+
+def slightly_off(op, slot, entry):
+    """The op with a joint rule that moves one entry of one contribution."""
+
+    def wrong(g, y, *rest):
+        saved, operands = (rest[0], rest[1:]) if op.saves else (None, rest)
+        inputs, params = op.split(operands)
+        made = list(op.pull(g, y, saved, list(inputs), params, [True] * len(inputs)))
+        spot = np.zeros(made[slot].shape)
+        spot[entry] = 1e-12
+        made[slot] = made[slot] + made[slot] * spot
+        return tuple(made)
+
+    return altered(op, vjps=wrong)
+
+
+@pytest.mark.parametrize(("name", "slot"), list(local_faults()))
+def test_one_part_in_a_million_millions_is_found_in_every_rule(name, slot):
+    op, rng = REGISTRY[name], np.random.default_rng(5)
+    inputs, params = next(call for call in op.sample(rng) if slot < len(call[0]))
+    inputs = [np.asarray(x, float) for x in inputs]
+    result = op.forward(*inputs, *params)
+    y, saved = result if op.saves else (result, None)
+    made = op.pull(np.ones(np.shape(y)), y, saved, inputs, params, [True] * len(inputs))[slot]
+    if made is None:
+        return
+    entry = np.unravel_index(int(np.argmax(np.abs(made))), np.shape(made))
+    report = check_gradients(slightly_off(op, slot, entry), *inputs, *params, order=1, modes=("reverse",))
+    assert report.verdict == "wrong" and report.blame.op == name
+
+
+def test_a_right_rule_that_is_not_decidable_agrees_to_many_digits_and_a_fault_in_it_does_not():
+    x = np.array([[0.5, -1.0, 2.0]])
+    log_softmax = lambda x: x - np.log(np.exp(x).sum(axis=-1, keepdims=True))
+    by_exp = lambda g, y, x: g - np.exp(y) * g.sum(axis=-1, keepdims=True)
+    report = ta.check_rule(log_softmax, by_exp, x)
+    assert report and "agrees with its forward to" in report.exact
+    off = np.array([1.0, 1 + 1e-12, 1.0])
+    report = ta.check_rule(log_softmax, lambda g, y, x: by_exp(g, y, x) * off, x)
+    assert report.verdict == "wrong" and report.blame.entry == (0, 1)
+
+
+@pytest.mark.parametrize(
+    ("forward", "backward", "digits"),
+    [
+        (lambda x: x / 3, lambda g, x: g * 0.3333333333333333, 15),
+        (lambda x: np.exp2(x), lambda g, y, x: g * y * np.log(2), 15),
+        (lambda x: np.tanh(x), lambda g, x: g / np.cosh(x) ** 2, 25),
+        (lambda x: np.log(1 + np.exp(x)), lambda g, x: g / (1 + np.exp(-x)), 25),
+    ],
+    ids=["rounded third", "rounded logarithm", "tanh by cosh", "softplus"],
+)
+def test_rounded_constants_and_identities_of_real_functions_are_no_faults(forward, backward, digits, rng):
+    for scale in (0.01, 1.0, 5.0):
+        report = ta.check_rule(forward, backward, rng.normal(size=(3, 4)) * scale)
+        assert report, str(report)
+        assert report.exact == "equal" or int(report.exact.split(" to ")[-1].split()[0]) >= digits

@@ -315,6 +315,30 @@ class Duck:
         """Product of vectors and matrices."""
         return self @ other
 
+    def var(self, axis: Axes = None, **options: Any) -> Any:
+        """Mean of the squared distances from the mean."""
+        return np.var(self, axis=axis, **options)
+
+    def std(self, axis: Axes = None, **options: Any) -> Any:
+        """Root of the variance."""
+        return np.std(self, axis=axis, **options)
+
+    def cumsum(self, axis: int | None = None) -> Any:
+        """Sums of all entries up to each."""
+        return np.cumsum(self, axis=axis)
+
+    def clip(self, low: Any = None, high: Any = None, **limits: Any) -> Any:
+        """Entries cut off at limits."""
+        return np.clip(self, low, high, **limits)
+
+    def repeat(self, repeats: Any, axis: int | None = None) -> Any:
+        """Each entry several times."""
+        return np.repeat(self, repeats, axis)
+
+    def take(self, indices: Any, axis: int | None = None) -> Any:
+        """Entries by number."""
+        return np.take(self, indices, axis)
+
     def prod(self, axis: Axes = None, keepdims: bool = False) -> Any:
         """Product along axes."""
         rows, shape = self.rows(axis, keepdims)
@@ -417,6 +441,9 @@ _ONE: dict[Any, Callable[[Any], Any]] = {
     np.reciprocal: lambda x: x.lift(1.0).over(x), np.conjugate: lambda x: x,
     np.expm1: lambda x: x.mapped("exp") - 1.0, np.log1p: lambda x: (x + 1.0).mapped("log"),
     np.log2: lambda x: x.mapped("log") / math.log(2), np.log10: lambda x: x.mapped("log") / math.log(10),
+    np.exp2: lambda x: (x * math.log(2)).mapped("exp"), np.tan: lambda x: x.mapped("sin") / x.mapped("cos"),
+    np.sinh: lambda x: (x.mapped("exp") - (-x).mapped("exp")) / 2.0,
+    np.cosh: lambda x: (x.mapped("exp") + (-x).mapped("exp")) / 2.0,
 }  # fmt: skip
 _MAPPED = {np.exp: "exp", np.log: "log", np.sqrt: "sqrt", np.tanh: "tanh", np.sin: "sin", np.cos: "cos"}
 _PLAIN = {

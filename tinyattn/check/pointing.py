@@ -40,7 +40,7 @@ def point(step: Step, kind: str, error: Exception | None = None) -> None:
     report.verdict = "wrong"
     faults = faults_of(graph, step.rng)
     if not faults and step.exact is not None and step.exact.wrong:
-        faults = faults_of(graph, step.rng, step.exact.wrong)
+        faults = faults_of(graph, step.rng, step.exact.wrong) or _in_digits(step, step.exact.wrong)[0]
     if faults:
         _enter(step, faults)
         return
@@ -110,7 +110,9 @@ def formula_of(node: Any, graph: Any, slot: int) -> str:
 def _only_exactly(step: Step) -> None:
     report, graph = step.report, step.recorded.graph
     suspects = step.exact.wrong
-    faults = faults_of(graph, step.rng, suspects)
+    faults, digits = faults_of(graph, step.rng, suspects), None
+    if not faults:
+        faults, digits = _in_digits(step, suspects)
     if faults:
         report.verdict, report.exact = "wrong", "different"
         _enter(step, faults)
@@ -119,11 +121,31 @@ def _only_exactly(step: Step) -> None:
     names = ", ".join(sorted({graph.nodes[at].op_name for at in suspects})) or "the graph"
     if again:
         report.exact = f"equal, {names} by the composed form"
-    else:
-        report.exact = (
-            f"right, but not decidable exactly ({names}): the rule is not written through the values of its forward, "
-            "or rounds a constant"
-        )
+        return
+    agrees = "" if digits is None else f"; it agrees with its forward to {int(digits)} digits"
+    report.exact = (
+        f"right, but not decidable exactly ({names}): the rule is not written through the values of its forward, "
+        f"or rounds a constant{agrees}"
+    )
+
+
+def _in_digits(step: Step, suspects: tuple[int, ...]) -> tuple[list[Fault], float | None]:
+    """Wrong rules among the suspects, and to how many digits the others agree; None where that cannot be said."""
+    from tinyattn.check.digits import fault_in_digits
+
+    faults, least = [], None if not suspects else 50.0
+    for at in suspects:
+        try:
+            with np.errstate(all="ignore"):
+                fault, digits = fault_in_digits(step.recorded.graph, at, step.rng)
+        except Exception:  # it does not run on such numbers: then nothing is said
+            least = None
+            continue
+        if fault is not None:
+            faults.append(fault)
+        elif least is not None:
+            least = min(least, digits)
+    return faults, least
 
 
 # -- precision ----------------------------------------------------------------------------------------------------
