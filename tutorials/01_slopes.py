@@ -55,15 +55,15 @@ for h in (1.0, 0.1, 0.01):
 #
 # ## Look to both sides
 #
-# Walk half the way back and half the way on, and the bend cancels: (f(x + h) − f(x − h)) / 2h, the
-# **central difference**.
-# %% [markdown] lang="zh" of="10eca8"
-# 偏大：我们往前走的时候，曲线一直在往上弯。把(2 + h)³展开，误差是6h + h²：首要的部分**与h成正比**。
+# Take a step back as well as a step on, and the bend cancels. The two places are two steps apart, so
+# divide by 2h: (f(x + h) − f(x − h)) / 2h, the **central difference**.
+# %% [markdown] lang="zh" of="5dcbf1"
+# 偏大：我们往前走的时候，曲线一直在往上弯。把(2 + h)³展开，误差是6h + h²：主要的部分**与h成正比**。
 #
 # ## 两边都看
 #
-# 一半往回走，一半往前走，弯曲的影响就抵消了：(f(x + h) − f(x − h)) / 2h，这叫**中心差分**（central
-# difference）。
+# 往前走一步，也往回走一步，弯曲的影响就抵消了。两处相距两步，所以除以2h：(f(x + h) − f(x − h)) / 2h，
+# 这叫**中心差分**（central difference）。
 # %% [markdown] lang="en" role="predict"
 # **Predict.** Make h ten times smaller. How many times smaller is the error of the central difference?
 # %% [markdown] lang="zh" of="8387d3"
@@ -100,6 +100,10 @@ def mean_error(h, kind=np.float64):
     x, h = points.astype(kind), kind(h)
     return np.mean(abs(central(np.exp, x, h) - np.exp(points)) / np.exp(points))
 
+digits = {kind.__name__: -np.log10(np.finfo(kind).eps) for kind in (np.float64, np.float32)}
+print("digits kept:", digits)
+assert [round(number) for number in digits.values()] == [16, 7]
+
 steps = [10.0**-k for k in range(1, 18)]
 errors = [mean_error(h) for h in steps]
 for h, error in zip(steps, errors):
@@ -113,14 +117,15 @@ assert central(np.exp, 1.0, 1e-17) == 0.0  # 1 + h is 1 for the computer: no cha
 #
 # ## "My gradient check fails, so my derivation is wrong"
 #
-# Perhaps. First look at the number type. With 32-bit numbers, the usual kind in large models, only 7
-# digits are kept.
-# %% [markdown] lang="zh" of="7e13c5"
+# Perhaps. First look at the number type. With 32-bit numbers (`float32`), the usual kind in large models,
+# only 7 digits are kept, as the first line above says.
+# %% [markdown] lang="zh" of="2c1219"
 # 谷底在1e-5附近：在那里，公式的误差（h²）和舍入的误差（1e-16 / h）差不多大。
 #
 # ## “梯度（gradient）检验没通过，所以我推导错了”
 #
-# 也许吧。先看看数的类型。大模型里常用的32位数，只保留大约7位数字。
+# 也许吧。先看看数的类型。大模型里常用的32位数（`float32`），只保留大约7位数字，上面输出的第一行就说明了这
+# 一点。
 # %% [markdown] lang="en" role="predict"
 # **Predict.** The slope of eˣ is eˣ, no doubt. How large is the relative error of the check with 32 bits
 # and h = 1e-5?
@@ -155,16 +160,23 @@ assert min(mean_error(10.0**-k, np.float32) for k in range(1, 8)) > 1e-5  # no h
 # %%
 def numeric_gradient(f, w, h=1e-5):
     slopes = np.zeros(w.shape)
-    for i in np.ndindex(w.shape):
+    for i in np.ndindex(w.shape):  # every place of w, however many axes it has
         step = np.zeros(w.shape)
         step[i] = h
         slopes[i] = (f(w + step) - f(w - step)) / (2 * h)
     return slopes
+# %%
+runs = []
+
+def two_knobs(w):
+    runs.append(w)
+    return w[0] ** 2 + 10 * w[1]
 
 w = np.array([3.0, 5.0])
-slopes = numeric_gradient(lambda w: w[0] ** 2 + 10 * w[1], w)
-print(slopes)
+slopes = numeric_gradient(two_knobs, w)
+print("gradient", slopes, "  runs of the function:", len(runs))
 assert np.allclose(slopes, [6, 10], rtol=0, atol=1e-8)
+assert len(runs) == 2 * w.size  # two for each knob
 # %% [markdown] lang="en"
 # ## What the engine does instead
 #
@@ -172,16 +184,22 @@ assert np.allclose(slopes, [6, 10], rtol=0, atol=1e-8)
 # through the calculation (lessons 02 and 03), from exact rules, without h. Differences stay as the
 # judge.
 #
-# "Equal" needs a measure. Divide the length of the difference by the lengths of both: a **relative
-# difference**, 0 for equal, 1 for unrelated, whatever the units.
-# %% [markdown] lang="zh" of="335f9a"
+# "Equal" needs a measure. Divide the length of the difference by the sum of both lengths: a **relative
+# difference**, 0 for equal gradients, 1 for opposite ones, whatever the units.
+#
+# `ta.grad(loss)` makes the function that gives all slopes of `loss`. It and `loss` give *tensors*, the
+# engine's arrays (lesson 02): `.data` is the plain array in one, `.item()` the plain number.
+# %% [markdown] lang="zh" of="b944bc"
 # ## 引擎是怎么做的
 #
 # 一百万个旋钮，就要算两百万遍。引擎只需沿着计算倒着走*一遍*（第02、03课），用精确的规则，不需要h，就能得
 # 到全部斜率。差分留作裁判。
 #
-# “相等”需要一个尺度。用差的长度除以两者的长度之和，就是**相对差**（relative difference）：相等时是0，毫不
-# 相干时是1，与单位无关。
+# “相等”需要一个尺度。用差的长度除以两者的长度之和，就是**相对差**（relative difference）：两个梯度相等时是
+# 0，方向相反时是1，与单位无关。
+#
+# `ta.grad(loss)`造出一个函数，它给出`loss`的全部斜率。它和`loss`返回的都是*张量*（tensor），也就是引擎自己的
+# 数组（第02课）：`.data`是里面的普通数组，`.item()`是里面的普通的数。
 # %%
 def relative_difference(a, b):
     return np.linalg.norm(a - b) / (np.linalg.norm(a) + np.linalg.norm(b))
@@ -197,6 +215,7 @@ print("measured", measured)
 print(f"relative difference {relative_difference(exact, measured):.1e}")
 assert relative_difference(exact, measured) < 1e-9
 assert relative_difference(2 * exact, measured) > 0.3  # a wrong gradient is seen at once
+assert relative_difference(exact, exact) == 0 and relative_difference(exact, -exact) == 1
 # %% [markdown] lang="en"
 # ## A judge that needs no good h
 #
@@ -211,7 +230,7 @@ assert relative_difference(2 * exact, measured) > 0.3  # a wrong gradient is see
 # %% [markdown] lang="en" role="predict"
 # **Predict.** By which factor does the rest shrink, in the end, for a gradient that is one per cent off?
 # %% [markdown] lang="zh" of="75d639"
-# **预测。** 梯度差百分之一的时候，剩余部分最终按几分之一缩小？
+# **预测。** 如果梯度差了百分之一，h每缩到十分之一，剩余的部分最终缩到几分之一？
 # %%
 v = np.array([1.0, -2.0, 0.5, 1.0, 1.0])
 
@@ -267,5 +286,5 @@ grade("01.gradient", gradient)
 # ## 小结
 #
 # - 斜率是变化量除以步长；中心差分的误差约为h²，前向差分约为h。
-# - 步长太小会淹没在舍入里：用64位数，h在1e-5附近。用32位数，正确的梯度也通不过检验。
+# - 步长太小，斜率就淹没在舍入误差里：用64位数，h在1e-5附近。用32位数，正确的梯度也通不过检验。
 # - 梯度对每个数各有一个斜率，形状与它相同。看剩余部分缩小多少（100还是10），不必挑选h也能判断。

@@ -173,8 +173,9 @@ print(ta.Graph.of(Q).nodes)
 assert len(ta.Graph.of(Q)) == 3 and Q.requires_grad
 
 scalar_steps = 4 * 2 * (3 + 2)  # 8 results, each with 3 products and 2 sums
-print("as single numbers that would be", scalar_steps, "steps")
-assert scalar_steps == 40
+attention = 5 * 4 * 4 * (4 + 3)  # four words of width 4 take five such products (lesson 11)
+print("as single numbers that would be", scalar_steps, "steps, for attention", attention)
+assert scalar_steps == 40 and attention == 560
 
 with ta.no_grad():
     unrecorded = X @ W
