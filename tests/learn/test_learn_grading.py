@@ -316,7 +316,7 @@ def test_an_exercise_that_is_not_there_is_told(capsys: pytest.CaptureFixture[str
 
 def test_three_hints_and_then_the_solution(capsys: pytest.CaptureFixture[str]) -> None:
     reveal("10.attend")
-    assert "3 hints left" in capsys.readouterr().out
+    assert "Hints left: 3" in capsys.readouterr().out
     for number in (1, 2, 3):
         hint("10.attend")
         assert f"Hint {number} of 3" in capsys.readouterr().out

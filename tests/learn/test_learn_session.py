@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tinyattn.learn import command, library
+from tinyattn.learn import command, grading, library
 from tinyattn.learn.lesson import read_lesson
 from tinyattn.learn.progress import Progress, home
 from tinyattn.learn.session import Screen, Session, steps_of
@@ -417,3 +417,71 @@ def test_a_session_can_be_driven_without_a_terminal(
 ) -> None:
     session = Session(read_lesson(folder / "77_small.py"), Screen("en"), Progress(), tmp_path, ask=lambda: "")
     assert session.walk() == 0 and "end" in capsys.readouterr().out
+
+
+# -- hints and solutions from the command line ----------------------------------------------------------------
+
+
+@pytest.fixture
+def at_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("TINYATTN_HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(grading, "language", "")
+    return tmp_path
+
+
+def helped(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str]:
+    code = command.main([*words, "--lang", "en"])
+    out, err = capsys.readouterr()
+    return code, out + err
+
+
+def test_hints_come_one_after_the_other_and_then_the_solution(
+    at_home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, said = helped(capsys, "7", "--reveal", "softmax_vjp")
+    assert code == 2 and "Hints left: 3" in said and "tinyattn learn 7 --reveal softmax_vjp --anyway" in said
+    assert "def softmax_vjp" not in said
+    for at in (1, 2, 3):
+        code, said = helped(capsys, "7", "--hint", "softmax_vjp")
+        assert code == 0 and f"Hint {at} of 3" in said and said.startswith("07.softmax_vjp (10 minutes)")
+    assert "tinyattn learn 7 --reveal softmax_vjp" in said
+    code, said = helped(capsys, "7", "--reveal", "softmax_vjp")
+    assert code == 0 and "def softmax_vjp(g, s):" in said
+    assert Progress(home()).exercise("07.softmax_vjp") == {"hints": 3, "revealed": True}
+
+
+@pytest.mark.parametrize("words", [["7", "--reveal", "2", "--anyway"], ["--reveal", "07.softmax_vjp", "--anyway"]])
+def test_an_exercise_by_its_number_or_whole_name_and_the_solution_at_once(
+    words: list[str], at_home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, said = helped(capsys, *words)
+    assert code == 0 and "def softmax_vjp(g, s):" in said
+
+
+def test_without_a_name_it_is_the_first_that_is_not_solved(at_home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert helped(capsys, "7", "--hint")[1].startswith("07.softmax (")
+    Progress(home()).keep_exercise("07.softmax", passed=True)
+    assert helped(capsys, "7", "--hint")[1].startswith("07.softmax_vjp (")
+    assert helped(capsys, "7", "--reveal", "softmax")[0] == 0  # who has solved it may look
+
+
+def test_hints_in_chinese(at_home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert command.main(["7", "--hint", "softmax", "--lang", "zh"]) == 0
+    assert "提示 1/3：每个分数取exp" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["7", "--hint", "attend"], "lesson 07 has no exercise 'attend'; it has softmax, softmax_vjp"),
+        (["--hint"], "which lesson? Write: tinyattn learn 7 --hint"),
+        (["--reveal", "7"], "which lesson? Write: tinyattn learn 7 --reveal"),
+        (["--hint", "99.x"], "there is no lesson '99'"),
+    ],
+)
+def test_what_help_cannot_be_given(
+    words: list[str], said: str, at_home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, shown = helped(capsys, *words)
+    assert code == 2 and said in shown

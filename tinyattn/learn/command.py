@@ -10,7 +10,8 @@ from pathlib import Path
 
 from tinyattn.errors import TinyattnError
 from tinyattn.files import write_whole
-from tinyattn.learn import library
+from tinyattn.learn import grading, library
+from tinyattn.learn.exercises import Exercise, find_exercise
 from tinyattn.learn.lesson import Lesson, LessonError
 from tinyattn.learn.notebook import notebook
 from tinyattn.learn.progress import Progress
@@ -30,6 +31,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = _parser().parse_args(argv)
     screen = Screen(arguments.lang or language_of_the_locale(), arguments.ascii)
     try:
+        arguments.lesson = arguments.lesson or _lesson_of_the_exercise(arguments)
         return _list(screen) if arguments.lesson is None else _walk(arguments, screen)
     except TinyattnError as error:
         say(str(error), ascii=arguments.ascii, stream=sys.stderr)
@@ -48,6 +50,13 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("lesson", nargs="?", help="number or part of the name: 10, one_query")
     parser.add_argument("--all", action="store_true", help="run it through without waiting")
     parser.add_argument("--notebook", action="store_true", help="write it as a notebook into the folder of --out")
+    asked = parser.add_mutually_exclusive_group()
+    for option, text in (
+        ("--hint", "show the next hint of an exercise; without its name, of the first that is not solved"),
+        ("--reveal", "show the solution of an exercise, when its hints are used up or it is solved"),
+    ):
+        asked.add_argument(option, nargs="?", const="", metavar="EXERCISE", help=text)
+    parser.add_argument("--anyway", action="store_true", help="with --reveal: even if hints are left")
     parser.add_argument("--restart", action="store_true", help="begin at the first step, not where you stopped")
     parser.add_argument("--lang", choices=["en", "zh"], help="language of the prose; default: from the locale")
     parser.add_argument(
@@ -63,6 +72,8 @@ def _parser() -> argparse.ArgumentParser:
 
 def _walk(arguments: argparse.Namespace, screen: Screen) -> int:
     lesson = library.find(arguments.lesson)
+    if arguments.hint is not None or arguments.reveal is not None:
+        return _help_with(lesson, arguments, screen)
     if arguments.notebook:
         return _write_notebook(lesson, screen, checked_folder(arguments.out))
     progress = Progress()
@@ -74,6 +85,53 @@ def _walk(arguments: argparse.Namespace, screen: Screen) -> int:
     if code == 0 and progress.done(lesson.number) and not progress.step(lesson.number, lesson.fingerprint):
         _say_next(lesson, screen)
     return code
+
+
+def _lesson_of_the_exercise(arguments: argparse.Namespace) -> str | None:
+    """The lesson that `--hint 07.softmax` means."""
+    word = arguments.hint if arguments.hint is not None else arguments.reveal
+    if word is None:
+        return None
+    number, dot, _ = word.partition(".")
+    if not dot:
+        raise LessonError(f"which lesson? Write: tinyattn learn 7 --{'reveal' if arguments.hint is None else 'hint'}")
+    return str(number)
+
+
+def _help_with(lesson: Lesson, arguments: argparse.Namespace, screen: Screen) -> int:
+    """Show a hint, or the solution; 2 where there are hints left."""
+    wants_hint = arguments.hint is not None
+    exercise = chosen(lesson, arguments.hint if wants_hint else arguments.reveal)
+    task = exercise.task[screen.lang == "zh"]
+    screen.say(screen.sayings("chosen", name=exercise.name, minutes=exercise.minutes, task=task))
+    here = f"tinyattn learn {int(lesson.number)}"
+    hint, solution = f"{here} --hint {exercise.function}", f"{here} --reveal {exercise.function}"
+    with grading.speaking(screen.lang):
+        if wants_hint:
+            grading.show_hint(exercise.name, solution)
+            return 0
+        return 0 if grading.show_solution(exercise.name, arguments.anyway, hint, f"{solution} --anyway") else 2
+
+
+def chosen(lesson: Lesson, word: str) -> Exercise:
+    """An exercise of a lesson by its name, the name of its function, or its number; the first unsolved one without.
+
+    Raises
+    ------
+    LessonError
+        When there is no such exercise; the message lists them.
+    """
+    every = [find_exercise(name) for name in lesson.exercises]
+    if not every:
+        raise LessonError(f"lesson {lesson.number} has no exercises.")
+    if not word:
+        progress = Progress()
+        return next((one for one in every if not progress.exercise(one.name).get("passed")), every[0])
+    found = [one for at, one in enumerate(every, 1) if word in (one.name, one.function, str(at))]
+    if not found:
+        names = ", ".join(one.function for one in every)
+        raise LessonError(f"lesson {lesson.number} has no exercise {word!r}; it has {names}.")
+    return found[0]
 
 
 def _write_notebook(lesson: Lesson, screen: Screen, out: Path) -> int:

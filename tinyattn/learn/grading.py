@@ -15,7 +15,10 @@ import os
 import pickle
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
+from types import SimpleNamespace
 from typing import Any
 
 from tinyattn._viz import load_viz
@@ -37,21 +40,25 @@ switched_off = False
 """Whether `grade` does nothing, as in the process that grades."""
 
 
-def speak(lang: str) -> str:
-    """Set the language of the grading and of the pictures; gives the one that was set before.
+@contextmanager
+def speaking(lang: str) -> Iterator[None]:
+    """Let the grading and the pictures speak a language for a while.
 
     Parameters
     ----------
-    lang : {"en", "zh", ""}
-        "" for that of the locale, and English in pictures.
+    lang : {"en", "zh"}
     """
     global language
     before, language = language, lang
     try:
-        import_module(f"{load_viz().__name__}.words").language = lang or "en"  # type: ignore[attr-defined]
+        words: Any = import_module(f"{load_viz().__name__}.words")
     except TinyattnError:  # without pictures there is nothing to say in them
-        pass
-    return before
+        words = SimpleNamespace(language="")
+    before_in_pictures, words.language = words.language, lang
+    try:
+        yield
+    finally:
+        language, words.language = before, before_in_pictures
 
 
 def grade(name: str, function: Any, *, seconds: float = SECONDS) -> None:
@@ -96,13 +103,18 @@ def hint(name: str) -> None:
     name : str
         The exercise: ``"10.attend"``.
     """
+    show_hint(name, f'reveal("{name}")')
+
+
+def show_hint(name: str, solution: str) -> None:
+    """Show the next hint; `solution` is how the solution is had after the last."""
     exercise, progress = find_exercise(name), Progress()
     says = Sayings(language or language_of_the_locale())
     shown = min(progress.exercise(name).get("hints", 0), len(exercise.hints) - 1)
     say(says("hint", at=shown + 1, of=len(exercise.hints), text=exercise.hints[shown][says.lang == "zh"]))
     progress.keep_exercise(name, hints=shown + 1)
     if shown + 1 == len(exercise.hints):
-        say(says("no more hints", name=name))
+        say(says("no more hints", solution=solution))
 
 
 def reveal(name: str, anyway: bool = False) -> None:
@@ -115,15 +127,21 @@ def reveal(name: str, anyway: bool = False) -> None:
     anyway : bool
         Show it even if there are hints left.
     """
+    show_solution(name, anyway, f'hint("{name}")', f'reveal("{name}", anyway=True)')
+
+
+def show_solution(name: str, anyway: bool, hint: str, solution: str) -> bool:
+    """Show the solution, or say how the hints that are left, or the solution now, are had; whether it was shown."""
     exercise, progress = find_exercise(name), Progress()
     says = Sayings(language or language_of_the_locale())
     known = progress.exercise(name)
     left = len(exercise.hints) - known.get("hints", 0)
     if left > 0 and not anyway and not known.get("passed"):
-        say(says("hints left", count=left, name=name))
-        return
+        say(says("hints left", count=left, hint=hint, solution=solution))
+        return False
     say(exercise.solution_source().rstrip())
     progress.keep_exercise(name, revealed=True)
+    return True
 
 
 def tried(exercise: Exercise, function: Any, lang: str, seconds: float = SECONDS) -> tuple[Verdict, str]:

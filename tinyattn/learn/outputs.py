@@ -72,18 +72,15 @@ def outputs(lesson: Lesson, lang: str) -> list[list[Output]]:
     LessonError
         When a cell fails; a book of a lesson that does not hold is not written.
     """
-    before = grading.speak(lang)
     writer, made = _Writer(lesson), []
     try:
-        with np.printoptions():  # what a lesson sets is its own affair
+        with grading.speaking(lang), np.printoptions():  # what a lesson sets is its own affair
             for at in range(len(lesson.cells)):
                 writer.given = []
                 value = writer.run(at, line=writer.line)
                 made.append([*writer.given, *_value(value)])
     except CellFailed as failure:
         raise LessonError(f"a cell cannot be run: {failure.text}", str(lesson.path), failure.line) from None
-    finally:
-        grading.speak(before)
     return made
 
 

@@ -117,8 +117,11 @@ class Session:
         int
             The exit code: 0, or 1 when a cell failed.
         """
+        with grading.speaking(self.screen.lang):
+            return self._walk(start)
+
+    def _walk(self, start: int) -> int:
         at = start
-        grading.speak(self.screen.lang)
         try:
             if at:
                 self.screen.faint(self._say("resumed", at=at + 1, of=len(self.steps)))

@@ -155,13 +155,14 @@ _SAYINGS: dict[str, tuple[str, str]] = {
     "printed": ("Your function printed:", "你的函数打印了："),
     "hint": ("Hint {at} of {of}: {text}", "提示 {at}/{of}：{text}"),
     "no more hints": (
-        'That was the last hint; the solution: reveal("{name}")',
-        '这是最后一个提示；看答案：reveal("{name}")',
+        "That was the last hint; the solution: {solution}",
+        "这是最后一个提示；看答案：{solution}",
     ),
     "hints left": (
-        'There are {count} hints left: hint("{name}"). The solution now: reveal("{name}", anyway=True)',
-        '还有{count}个提示：hint("{name}")。仍要看答案：reveal("{name}", anyway=True)',
+        "Hints left: {count}. The next: {hint}. The solution now: {solution}",
+        "还有{count}个提示。看提示：{hint}。仍要看答案：{solution}",
     ),
+    "chosen": ("{name} ({minutes} minutes): {task}", "{name}（{minutes}分钟）：{task}"),
     "no exercise": ("There is no exercise at this step.", "这一步没有练习。"),
     # the book
     "book": ("tinyattn: lessons", "tinyattn：课程"),
