@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from tinyattn.kernels.small import row_sums
 from tinyattn.ops.helpers import number_like
 from tinyattn.ops.softmax import log_softmax
 
@@ -25,21 +26,41 @@ def _divisor(reduction: str, counts: Any) -> int:
 
 
 def forward(x: Any, targets: Any, ignore: Any, smoothing: float, reduction: str) -> tuple[Any, Any]:
-    """The losses of the rows, reduced; kept are the probabilities, the targets' weights and which rows count."""
-    weights, counts = target_weights(x.shape, x.dtype, targets, ignore, smoothing)
-    shifted = x - np.maximum.reduce(x, axis=-1, keepdims=True)
-    e = np.exp(shifted)
-    total = np.add.reduce(e, axis=-1, keepdims=True)
-    losses = -np.add.reduce(np.where(weights != 0, weights * (shifted - np.log(total)), 0.0), axis=-1)
+    """The losses of the rows, reduced; kept are the probabilities, what each class weighs, and which rows count."""
+    shifted = x - np.maximum.reduce(x, axis=-1, keepdims=True)  # (..., c)
+    if smoothing:
+        weights, counts = target_weights(x.shape, x.dtype, targets, ignore, smoothing)
+        e = np.exp(shifted)
+        total = row_sums(e)  # (..., 1)
+        losses = -np.add.reduce(np.where(weights != 0, weights * (shifted - np.log(total)), 0.0), axis=-1)
+    else:  # one class of each row has all the weight: it is picked, and no matrix of zeros and ones is made
+        weights, counts = None, np.ones(targets.shape, bool) if ignore is None else targets != ignore
+        picked = _picked(shifted, np.where(counts, targets, 0))  # (...)
+        e = np.exp(shifted, out=shifted)
+        total = row_sums(e)  # (..., 1)
+        losses = np.where(counts, np.log(total[..., 0]) - picked, 0)
     result = losses if reduction == "none" else losses.sum() / x.dtype.type(_divisor(reduction, counts))
-    return result, (e / total, weights, counts)
+    return result, (np.divide(e, total, out=e), weights, counts)
+
+
+def _picked(x: Any, targets: Any) -> Any:
+    """The entry of each row that its target names."""
+    return np.take_along_axis(x, targets[..., None], axis=-1)[..., 0]
 
 
 def rule(g: Any, y: Any, saved: Any, x: Any, targets: Any, ignore: Any, smoothing: float, reduction: str) -> Any:
     """Probability minus target, shared among the rows that count."""
     p, weights, counts = saved
     share = g[..., None] if reduction == "none" else g / x.dtype.type(_divisor(reduction, counts))
-    return (np.where(counts[..., None] & (share != 0), p - weights, 0.0) * share,)
+    if weights is not None:
+        return (np.where(counts[..., None] & (share != 0), p - weights, 0.0) * share,)
+    d = p * share  # (..., c)
+    at = np.where(counts, targets, 0)[..., None]
+    np.put_along_axis(d, at, np.take_along_axis(d, at, axis=-1) - share, axis=-1)
+    silent = ~counts | (share == 0)[..., 0] if reduction == "none" else ~counts | (share == 0)
+    if silent.any():
+        d[silent] = 0
+    return (d,)
 
 
 def composed(x: Any, targets: Any, ignore: Any, smoothing: float, reduction: str) -> Any:

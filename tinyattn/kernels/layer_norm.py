@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
+from tinyattn.kernels.small import column_sums, row_sums
 from tinyattn.ops.helpers import where_asked
 from tinyattn.ops.reductions import size_of
 
@@ -13,19 +15,30 @@ from tinyattn.ops.reductions import size_of
 def forward(x: Any, gain: Any, bias: Any, eps: float) -> tuple[Any, Any]:
     """The rows, normalised, scaled and shifted; kept are the normalised rows and one over their spread."""
     n = x.shape[-1]
-    centred = x - np.add.reduce(x, axis=-1, keepdims=True) / n
-    r = 1 / np.sqrt(np.add.reduce(centred * centred, axis=-1, keepdims=True) / n + eps)
-    z = centred * r
-    return z * gain + bias, (z, r)
+    centred = x - row_sums(x) / n  # (..., n)
+    squares = centred * centred  # (..., n)
+    r = 1 / np.sqrt(row_sums(squares) / n + eps)  # (..., 1)
+    z = np.multiply(centred, r, out=centred)  # (..., n)
+    y = np.multiply(z, gain, out=squares)  # (..., n)  in memory that is there: a new array costs more than its numbers
+    y += bias
+    return y, (z, r)
 
 
 def rule(g: Any, y: Any, saved: Any, x: Any, gain: Any, bias: Any, eps: float) -> Any:
-    """The mean and the spread depend on every entry of the row: two corrections to the plain slope."""
+    """The mean and the spread depend on every entry of the row: two corrections to the plain slope.
+
+    With gz = g gain it is (gz - mean(gz) - z mean(gz z)) r.  The means come as products with gain, before gz is made.
+    """
     z, r = (where_asked(part, g, -1) for part in saved)
-    n, leading = x.shape[-1], tuple(range(x.ndim - 1))
-    gz = g * gain
-    inner = gz - np.add.reduce(gz, -1, keepdims=True) / n - z * (np.add.reduce(gz * z, -1, keepdims=True) / n)
-    return inner * r, np.add.reduce(g * z, leading), np.add.reduce(g, leading)
+    n, rows = x.shape[-1], (math.prod(x.shape[:-1]), x.shape[-1])
+    gz = g * z  # (..., n)
+    d_gain, d_bias = column_sums(gz.reshape(rows)), column_sums(g.reshape(rows))  # (n,), (n,)
+    first, second = row_sums(g, gain) / n, row_sums(gz, gain) / n  # (..., 1), (..., 1)
+    inner = g * gain  # (..., n)
+    inner -= np.multiply(z, second, out=gz)
+    inner -= first
+    inner *= r
+    return inner, d_gain, d_bias
 
 
 def composed(x: Any, gain: Any, bias: Any, eps: float) -> Any:

@@ -13,9 +13,19 @@ import numpy as np
 
 
 def column_sums(g: Any) -> Any:
-    """The sum of the rows of a matrix; of a few rows it is a product with ones, at a third of a reduction's cost."""
-    rows = g.shape[0]
-    return _ones(rows, g.dtype)[0].dot(g) if 0 < rows <= 32 and g.dtype.kind == "f" else np.add.reduce(g, axis=0)
+    """The sum of the rows of a matrix, as a product with ones: at a third of a reduction's cost."""
+    if g.dtype.char in "fd" and g.shape[0]:
+        return _ones_of(g.shape[0], g.dtype).dot(g)
+    return np.add.reduce(g, axis=0)
+
+
+def row_sums(x: Any, weights: Any = None) -> Any:
+    """The sums of the rows, or of the rows times weights, (..., 1): a product at a fifth of a reduction's cost."""
+    n = x.shape[-1]
+    if x.dtype.char in "fd" and n and x.flags.c_contiguous:
+        sums = x.reshape(math.prod(x.shape[:-1]), n).dot(_ones_of(n, x.dtype) if weights is None else weights)
+        return sums.reshape(*x.shape[:-1], 1)
+    return np.add.reduce(x if weights is None else x * weights, axis=-1, keepdims=True)
 
 
 def sums_along(x: Any, axis: int) -> Any:
@@ -29,6 +39,11 @@ def sums_along(x: Any, axis: int) -> Any:
             return x.dot(_ones(x.shape[1], x.dtype))
         return np.add.reduce(x, axis=axis, keepdims=True)
     return x.sum(axis=axis, keepdims=True)
+
+
+def _ones_of(size: int, dtype: Any) -> Any:
+    """A vector of ones; of a few it is there already."""
+    return _ones(size, dtype)[0] if size <= 128 else np.ones(size, dtype)
 
 
 @functools.cache

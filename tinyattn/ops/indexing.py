@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from tinyattn.kernels import scatter
 from tinyattn.ops.describing import calls, entry, flat, letters, over
 from tinyattn.ops.record import Call, Op, register
 
@@ -21,15 +22,6 @@ def is_basic(key: Any) -> bool:
     parts = key if isinstance(key, tuple) else (key,)
     basic = (int, np.integer, slice, type(None), type(Ellipsis))
     return all(isinstance(part, basic) and not isinstance(part, (bool, np.bool_)) for part in parts)
-
-
-def _scatter_add(g: Any, key: Any, shape: Shape) -> Any:
-    out = np.zeros(shape, g.dtype)
-    if is_basic(key):
-        out[key] = g
-    else:
-        np.add.at(out, key, g)
-    return out
 
 
 def _places(key: Any, shape: Shape) -> tuple[list[str], list[str]] | None:
@@ -99,7 +91,7 @@ index: Op = register(Op(
 ))
 
 scatter_add: Op = register(Op(
-    "scatter_add", _scatter_add,
+    "scatter_add", lambda g, key, shape: scatter.scatter_add(g, key, shape, is_basic(key)),
     (lambda g, y, x, key, shape: index(g, key),),
     _scatter_definition, inputs=("g",), params=("key", "shape"),
     sample=calls(*((np.zeros((3, 4))[key].shape, key, (3, 4)) for key in _KEYS)),
