@@ -67,19 +67,21 @@ assert np.allclose(s, [0.6652, 0.2447, 0.0900], atol=5e-5) and abs(s.sum() - 1) 
 # %%
 J = ta.jacobian(ta.softmax, x).data
 print(J)
-by_formula = np.diag(s) - np.outer(s, s)  # i = j: s (1 - s);  i != j: -sᵢ sⱼ
+by_formula = np.diag(s) - np.outer(s, s)  # np.outer(s, s)[i, j] is sᵢ sⱼ
 assert np.allclose(J, by_formula, rtol=0, atol=1e-15)
 assert (np.diag(J) > 0).all() and (J - np.diag(np.diag(J)) <= 0).all()
 assert np.allclose(J.diagonal(), s * (1 - s), rtol=0, atol=1e-15)
 # %% [markdown] lang="en"
 # s (1 − s) is the *diagonal*. Beside it stands −sᵢ sⱼ: what one share gains the others lose, in
-# proportion to both.
+# proportion to both. In one formula: J = diag(s) − s sᵀ, where diag(s) has the shares on its diagonal and
+# s sᵀ is the table of all products sᵢ sⱼ.
 #
 # ## What the missing part does
 #
 # Let g = (1, 0, 0) arrive: only the first share matters for the loss.
-# %% [markdown] lang="zh" of="95352a"
+# %% [markdown] lang="zh" of="bd5666"
 # s (1 − s)是*对角线*。对角线之外是−sᵢ sⱼ：一个份额得到的，就是其他份额失去的，多少与两者都成正比。
+# 合成一个公式：J = diag(s) − s sᵀ，其中diag(s)的对角线上是各个份额，s sᵀ是所有乘积sᵢ sⱼ组成的表。
 #
 # ## 漏掉的部分有什么作用
 #
@@ -91,7 +93,12 @@ assert np.allclose(J.diagonal(), s * (1 - s), rtol=0, atol=1e-15)
 # %%
 g = np.array([1.0, 0.0, 0.0])
 diagonal_only = s * (1 - s) * g
-truth = ta.vjp(ta.softmax, x)[1](g)[0].data
+
+def back(x, g):
+    t = ta.tensor(x, requires_grad=True)
+    return ta.grad(ta.softmax(t), t, seed=g).data  # as in lesson 04
+
+truth = back(x, g)
 print("diagonal only:", diagonal_only)
 print("truth:        ", truth)
 
@@ -108,13 +115,16 @@ assert np.allclose(diagonal_only, [0.2227, 0, 0], atol=5e-5)
 #
 # ## What the table must look like
 #
-# Three facts that need no calculation:
-# %% [markdown] lang="zh" of="1bedb0"
+# Three facts need no calculation: it is symmetric, and you can say to what its rows and its columns sum.
+# A fourth is counted by NumPy: the **rank** of the table, in how many independent directions the shares can
+# move.
+# %% [markdown] lang="zh" of="74dc24"
 # 别的分数*下降*，第一个份额也会变大。忘了这一点，训练出来的模型就永远学不会把目光移开。
 #
 # ## 这张表必须是什么样子
 #
-# 有三件事，不用计算就能知道：
+# 有三件事，不用计算就能知道：它是对称的；它的各行、各列加起来是多少，也说得出来。第四件事由NumPy来数：
+# 这张表的**秩**（rank），也就是份额能沿多少个独立的方向变动。
 # %% [markdown] lang="en" role="predict"
 # **Predict.** To what does each row of the table sum? (Move all scores together: what happens?) And each
 # column?
@@ -133,17 +143,17 @@ for n in (2, 3, 5, 9):
 # ## Never build the table
 #
 # For 1000 scores J has a million entries. Going back we only need Jᵀ g, and it is short. Multiply
-# (diag(s) − s sᵀ) g out:
+# (diag(s) − s sᵀ) g out, and the gradient of x, for which one writes x̄, is
 #
 # x̄ = s · (g − Σⱼ gⱼ sⱼ)
 #
 # Σ g s is the *mean* of what arrives, weighted with the shares. So a score is pushed up if its g is
 # above that mean, and down if it is below, in proportion to its share.
-# %% [markdown] lang="zh" of="f6d411"
+# %% [markdown] lang="zh" of="32607b"
 # ## 永远不要写出整张表
 #
 # 1000个分数，J就有一百万个元素。反过来走的时候，我们只需要Jᵀ g，也就是向量—雅可比积（vector-Jacobian
-# product），它很短。把(diag(s) − s sᵀ) g乘开：
+# product），它很短。把(diag(s) − s sᵀ) g乘开，就得到x的梯度，记作x̄：
 #
 # x̄ = s · (g − Σⱼ gⱼ sⱼ)
 #
@@ -157,9 +167,10 @@ for n in (2, 3, 5, 9):
 x, g = rng.normal(size=1000), rng.normal(size=1000)
 s = ta.softmax(x).data
 short = s * (g - (g * s).sum())
-assert np.allclose(short, ta.vjp(ta.softmax, x)[1](g)[0].data, rtol=0, atol=1e-15)
+assert np.allclose(short, back(x, g), rtol=0, atol=1e-15)
 assert np.allclose(short, (np.diag(s) - np.outer(s, s)) @ g, rtol=0, atol=1e-15)
 print("numbers needed:", s.size, "instead of", s.size**2)
+assert s.size**2 == 1_000_000
 
 same = s * (5 - (5 * s).sum())
 print("largest slope when 5 arrives everywhere:", np.abs(same).max())
@@ -268,6 +279,6 @@ grade("07.cross_entropy_gradient", cross_entropy_gradient)
 # %% [markdown] lang="zh" of="62c7d7"
 # ## 小结
 #
-# - J = diag(s) − s sᵀ：s (1 − s)只是它的对角线。各行各列加起来都是0，秩（rank）是n − 1。
+# - J = diag(s) − s sᵀ：s (1 − s)只是它的对角线。各行各列加起来都是0，秩是n − 1。
 # - 反过来走：s · (g − Σ g s)，不用写出表。传来的梯度要与它的平均相比较。
 # - 份额接近1时，几乎不让梯度通过。后面接上−log，梯度就是p − y。

@@ -103,8 +103,8 @@ for s in corpus:
 
 U, sizes, _ = np.linalg.svd(np.log1p(counts), full_matrices=False)
 vectors = U[:, :5] * sizes[:5]
-print(counts.shape, "counts became", vectors.shape)
-assert vectors.shape == (len(words), 5)
+print(len(corpus), "sentences;", counts.shape, "counts became", vectors.shape)
+assert len(corpus) == 72 and vectors.shape == (len(words), 5)
 # %% [markdown] lang="en" role="predict"
 # **Predict.** The nearest neighbour of a word: in how many of 100 cases has it the same part of speech? By
 # chance it is 17.
@@ -170,6 +170,7 @@ second = np.resize(wave, 8000)
 F = frames(second, length=200, hop=80)
 print(second.shape, "became", F.shape)
 assert F.shape == ((8000 - 200) // 80 + 1, 200) == (98, 200)
+assert (200 / 8000, 80 / 8000) == (0.025, 0.010)  # 25 ms long, 10 ms apart
 assert np.array_equal(F[0, 80:], F[1, :120])  # 120 of 200 numbers are shared
 # %% [markdown] lang="en"
 # About a hundred vectors a second: sound makes *long* sequences. That is why attention over sound often

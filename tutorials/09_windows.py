@@ -40,25 +40,29 @@ for sentence in learn_from + held_out:
     for word, tag in zip(sentence.words, sentence.tags):
         roles.setdefault(word.lower(), set()).add(tag)
 print(len(words), "words,", len(tags), "tags;  saw:", sorted(roles["saw"]))
+assert (len(learn_from), len(held_out)) == (60, 12)
+assert all(len(roles[word]) == 2 for word in ("saw", "can", "park", "light"))
 assert list(held_out[0].words) == ["I", "saw", "a", "saw"]
 # %% [markdown] lang="en"
 # ## A linear tagger with a window
 #
 # For each word take the k words before and the k after. Each of these 2k + 1 places has a table of its
 # own: one row for each word, one number in it for each tag. The scores are the sum of the rows. k = 0
-# looks at the word alone.
-# %% [markdown] lang="zh" of="4a1e7a"
+# looks at the word alone. In the program all tables stand under each other in one array: word i at place
+# j is row i + j · (number of words).
+# %% [markdown] lang="zh" of="0582c1"
 # ## 带窗口的线性标注器
 #
 # 对每个词，取它前面的k个词和后面的k个词。这2k + 1个位置各有一张自己的表：每个词一行，
-# 行里每个标签一个数。把查到的各行加起来，就是分数。k = 0就是只看这个词本身。
+# 行里每个标签一个数。把查到的各行加起来，就是分数。k = 0就是只看这个词本身。程序里，
+# 所有的表上下叠成一个数组：位置j上的词i，就是第i + j · （词数）行。
 # %%
 def windows(sentences, k):
     rows, right = [], []
     for s in sentences:
         ids = [0] * k + [number.get(word.lower(), 1) for word in s.words] + [0] * k
         for at, tag in enumerate(s.tags):
-            rows.append([ids[at + j] + j * len(words) for j in range(2 * k + 1)])
+            rows.append([ids[at + j] + j * len(words) for j in range(2 * k + 1)])  # table j
             right.append(tags.index(tag) if tag in tags else -1)
     return np.array(rows), np.array(right)
 

@@ -149,7 +149,7 @@ assert abs(ratio - np.e) < 1e-12  # one more in the score is e = 2.718... times 
 # %% [markdown] lang="zh" of="9fa12c"
 # ## 值：取过来的是什么？
 #
-# 查询和键只决定*取多少*。真正流动的是每个词的第三个视图，它的值`v = x @ W_v`。输出b是各个值的**加权和**：
+# 查询和键只决定*取多少*。真正取过来的，是每个词的第三种表示，它的值`v = x @ W_v`。输出b是各个值的**加权和**：
 # 取*I*的0.53，两个*saw*各取0.20，*a*取0.07。
 # %%
 W_v = ta.tensor([[2.0, 0.0],
@@ -291,7 +291,7 @@ assert np.abs(shares.data - weights.data).max() > 0.2  # another W_k does change
 # 那样的话，“*saw*找*I*”和“*I*找*saw*”就成了同一个数：分数是对称的。而且全部分数里最大的那个，总会是某个
 # 词与它自己的分数：x W · x W是长度的平方，两个不同的词的乘积，不可能比两个词各自的长度平方都大。
 # %%
-S = (X @ W_q) @ (X @ W_k).mT            # S[i, j]: word i asks, word j answers
+S = (X @ W_q) @ (X @ W_k).mT  # .mT: transposed; S[i, j]: word i asks, word j answers
 print("saw asks I:", S.data[1, 0], "   I asks saw:", S.data[0, 1])
 assert S.data[1, 0] == 3 and S.data[0, 1] == 1
 
@@ -307,13 +307,14 @@ for _ in range(200):
 #
 # The scores are `X W_q (X W_k)ᵀ = X (W_q W_kᵀ) Xᵀ`: one matrix `M = W_q W_kᵀ` would do. It is often said
 # that two are needed so that scores can be asymmetric. No: `M` alone can be that. Two *narrow* matrices
-# are **fewer numbers** and a **simpler question**: the rank of `M` is at most d_k.
-# %% [markdown] lang="zh" of="0339b9"
+# are **fewer numbers** and a **simpler question**: only d_k independent things are compared, so the
+# *rank* of `M` is at most d_k.
+# %% [markdown] lang="zh" of="3d34c9"
 # ## 既然只有乘积起作用，为什么还要两个矩阵？
 #
 # 分数是`X W_q (X W_k)ᵀ = X (W_q W_kᵀ) Xᵀ`：只用一个矩阵`M = W_q W_kᵀ`也行。常有人说，要两个矩阵是为了让
-# 分数可以不对称。不对：单独一个`M`也可以不对称。两个*窄*矩阵的好处是**参数更少**、**问题更简单**：`M`的秩
-# （rank）最多是d_k。
+# 分数可以不对称。不对：单独一个`M`也可以不对称。两个*窄*矩阵的好处是**参数更少**、**问题更简单**：拿来比较
+# 的只有d_k件互相独立的事，所以`M`的*秩*（rank）最多是d_k。
 # %%
 M = W_q @ W_k.mT
 print("M =", M.data.tolist(), " rank", np.linalg.matrix_rank(M.data))

@@ -18,12 +18,14 @@
 # ## Stack the queries
 #
 # Put the queries as rows under each other: Q. Then entry [i, j] of Q Kᵀ is the product of query i with
-# key j, which is all that lesson 10 did, for every i. Here are its sentence and its matrices again.
-# %% [markdown] lang="zh" of="ecc787"
+# key j, which is all that lesson 10 did, for every i. (Kᵀ is `K.mT` in a program.) Here are its sentence
+# and its matrices again.
+# %% [markdown] lang="zh" of="cca251"
 # ## 把查询叠起来
 #
 # 把各个查询一行一行叠起来，就是Q。于是Q Kᵀ的第[i, j]个元素，是第i个查询与第j个键（key）的点积：
-# 第10课做的就是这件事，现在对每个i都做了。下面把那一课的句子和矩阵重新写出来。
+# 第10课做的就是这件事，现在对每个i都做了。（Kᵀ在程序里写作`K.mT`。）
+# 下面把那一课的句子和矩阵重新写出来。
 # %%
 import numpy as np
 

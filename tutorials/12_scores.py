@@ -40,15 +40,18 @@ for d in (4, 64, 512):
     spread = (q * k).sum(axis=1).std()
     print(f"d = {d:3}   spread of q · k: {spread:6.2f}   √d = {np.sqrt(d):6.2f}")
     assert abs(spread / np.sqrt(d) - 1) < 0.03
+    assert abs((q * k).var() - 1) < 0.03  # variance of one product: .std squared
 # %% [markdown] lang="en"
-# Four times. Each product has variance 1; independent variances add up to d, and the spread is the root
-# of the variance. That is the √d: **the scores are measured in their own spread**.
+# Four times. The square of a spread, the **variance**, obeys a simple law: for a sum of independent numbers
+# the variances are added. Each product has variance 1, so d of them have d, and the spread is the root of
+# that. This is the √d: **the scores are measured in their own spread**.
 #
 # ## What happens without it
 #
 # Lesson 07: large scores make softmax sure, and a sure softmax lets no gradient through.
-# %% [markdown] lang="zh" of="1f4348"
-# 是4倍。每个乘积的方差是1；独立的量方差相加，得d；标准差是方差的平方根。√d就是这样来的：
+# %% [markdown] lang="zh" of="dfaa35"
+# 是4倍。标准差的平方叫**方差**（variance），它有一条简单的规律：互相独立的数相加，方差也相加。
+# 每个乘积的方差是1，d个加起来就是d；标准差是它的平方根。√d就是这样来的：
 # **用分数自己的标准差作单位来量分数**。
 #
 # ## 不除会怎样
@@ -159,6 +162,7 @@ W_q, W_k = rng.normal(size=(d_q, hidden)), rng.normal(size=(d_k, hidden))
 w, q, K = rng.normal(size=hidden), rng.normal(size=(3, d_q)), rng.normal(size=(7, d_k))
 
 def additive(q, K, W_q, W_k, w):
+    # None makes a new axis of size 1: (3, 1, hidden) + (1, 7, hidden), every q with every k
     mixed = ta.tanh((q @ W_q)[:, None, :] + (K @ W_k)[None, :, :])  # (3, 7, hidden)
     return mixed @ w
 

@@ -128,7 +128,7 @@ def sentences(n, count, seed):
 
 def outputs(c, rule, data):
     keys, query, values, _ = data
-    scores = ta.einsum("bnd,bd->bn", keys, query) * c / np.sqrt(8)
+    scores = ta.einsum("bnd,bd->bn", keys, query) * c / np.sqrt(8)  # K q for each b
     return ta.sum(rule(scores) * values, axis=-1)
 
 keys, query, values, answer = sentences(n=6, count=3, seed=0)
@@ -172,6 +172,8 @@ errors = {name: [error(name, n) for n in (6, 24)] for name in rules}
 for name, (short, long) in errors.items():
     print(f"{name:10} error on 6 words {short:.2f}   on 24 words {long:.2f}")
 
+guessing = np.mean(sentences(n=24, count=2000, seed=2)[3] ** 2)
+assert abs(guessing - 1) < 0.1
 assert errors["softmax"][0] < 0.05 and errors["softmax"][1] < 0.15
 assert errors["relu"][1] > 0.9  # as bad as guessing: many small scores add up
 assert errors["relu / n"][1] > 0.5  # made for n = 6: now far too quiet

@@ -100,8 +100,11 @@ output = join(weights @ V) @ W_o
 assert np.allclose(output.data, slowly.data, rtol=0, atol=1e-12)
 
 directly = ta.reshape(X @ W_q, (h, n, d_h))
-print("first row of head 1 that way:", directly.data[1, 0], "\nand rightly:", Q.data[1, 0])
+print("head 2, row 1, directly:", directly.data[1, 0])
+print("head 2, row 1, rightly: ", Q.data[1, 0])
 assert not np.allclose(directly.data, Q.data)  # it cuts words apart and mixes them
+first_half = (X @ W_q).data.reshape(-1)[: n * d_h]
+assert np.array_equal(directly.data[0].reshape(-1), first_half) and first_half.size == 2.5 * d
 # %% [markdown] lang="en"
 # Reshape reads row by row: it would give words 1, 2 and half of 3 to the first head. First (n, h, d_h),
 # then transpose.
@@ -193,7 +196,8 @@ word = np.eye(4)[[0, 1, 2, 0, 3]]
 place = np.eye(5)
 loud = 6.0
 same = ta.softmax(ta.tensor(loud * word @ word.T)).data
-before = ta.softmax(ta.tensor(loud * np.eye(5, k=-1) @ place)).data  # i asks for i - 1
+asked = np.eye(5, k=-1)  # ones below the diagonal: place i asks for place i - 1
+before = ta.softmax(ta.tensor(loud * asked @ place)).data
 
 print("word 4 (the), head 1:", same[3], "\nword 4 (the), head 2:", before[3])
 assert np.allclose(same[3], [0.498, 0.001, 0.001, 0.498, 0.001], atol=5e-4)
@@ -212,6 +216,9 @@ viz.attention(before, words, title="head 2: the word before")
 # %%
 assert np.allclose(same.sum(axis=1), 1) and np.allclose(before.sum(axis=1), 1)
 assert np.allclose(before[0], 1 / 5)
+both = ta.softmax(ta.tensor(loud * (word @ word.T + asked @ place))).data
+print("one head for both, word 4:", both[3])
+assert np.allclose(both[3], [1 / 3, 0, 1 / 3, 1 / 3, 0], atol=0.002)
 # %% [markdown] lang="en"
 # ## Exercises
 #

@@ -32,7 +32,7 @@ rng = np.random.default_rng(16)
 d = 6
 W_q, W_k, W_v = (rng.normal(size=(d, d)) / np.sqrt(d) for _ in range(3))
 
-def attend(X, keep=None):
+def attend(X, keep=None):  # keep: which keys each query may see; here all
     Q, K, V = (ta.tensor(X) @ W for W in (W_q, W_k, W_v))
     return (ta.softmax(Q @ K.mT / np.sqrt(d), keep=keep) @ V).data
 
