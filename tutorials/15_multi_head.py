@@ -100,11 +100,11 @@ output = join(weights @ V) @ W_o
 assert np.allclose(output.data, slowly.data, rtol=0, atol=1e-12)
 
 directly = ta.reshape(X @ W_q, (h, n, d_h))
-print("head 2, row 1, directly:", directly.data[1, 0])
-print("head 2, row 1, rightly: ", Q.data[1, 0])
+print("head 2, row 1:", directly.data[1, 0], " rightly:", Q.data[1, 0])
 assert not np.allclose(directly.data, Q.data)  # it cuts words apart and mixes them
 first_half = (X @ W_q).data.reshape(-1)[: n * d_h]
-assert np.array_equal(directly.data[0].reshape(-1), first_half) and first_half.size == 2.5 * d
+assert np.array_equal(directly.data[0].reshape(-1), first_half)
+assert first_half.size == 2.5 * d  # two words and a half
 # %% [markdown] lang="en"
 # Reshape reads row by row: it would give words 1, 2 and half of 3 to the first head. First (n, h, d_h),
 # then transpose.
