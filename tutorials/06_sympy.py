@@ -158,7 +158,8 @@ assert abs(slope - np.e) < 1e-15
 # %% [markdown] lang="zh" of="489b38"
 # ## 五个证人
 #
-# `ta.compare`把大家都问一遍：引擎（autograd）、推导出的公式、只从定义出发的SymPy、复数步，以及中心差分。
+# `ta.compare`把大家都问一遍：引擎的自动微分（autograd）、推导出的公式、只从定义出发的SymPy、复数步，
+# 以及中心差分。
 # 每两个证人的差距旁边都写着一个*界*（bound）：舍入最多只能造成这么大的差距。
 # %% [markdown] lang="en" role="predict"
 # **Predict.** Who will agree to about 16 digits, and who only to ten?

@@ -142,14 +142,15 @@ for n in (2, 3, 5, 9):
 # %% [markdown] lang="en"
 # ## Never build the table
 #
-# For 1000 scores J has a million entries. Going back we only need Jᵀ g, and it is short. Multiply
+# For 1000 scores J has a million entries. Going back we only need Jᵀ g, a **vector-Jacobian product**, and
+# it is short. Multiply
 # (diag(s) − s sᵀ) g out, and the gradient of x, for which one writes x̄, is
 #
 # x̄ = s · (g − Σⱼ gⱼ sⱼ)
 #
 # Σ g s is the *mean* of what arrives, weighted with the shares. So a score is pushed up if its g is
 # above that mean, and down if it is below, in proportion to its share.
-# %% [markdown] lang="zh" of="32607b"
+# %% [markdown] lang="zh" of="768ae4"
 # ## 永远不要写出整张表
 #
 # 1000个分数，J就有一百万个元素。反过来走的时候，我们只需要Jᵀ g，也就是向量—雅可比积（vector-Jacobian

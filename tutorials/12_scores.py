@@ -36,7 +36,7 @@ np.set_printoptions(precision=3, suppress=True)
 rng = np.random.default_rng(12)
 
 for d in (4, 64, 512):
-    q, k = rng.normal(size=(20_000, d)), rng.normal(size=(20_000, d))
+    q, k = rng.normal(size=(5_000, d)), rng.normal(size=(5_000, d))
     spread = (q * k).sum(axis=1).std()
     print(f"d = {d:3}   spread of q · k: {spread:6.2f}   √d = {np.sqrt(d):6.2f}")
     assert abs(spread / np.sqrt(d) - 1) < 0.03

@@ -45,8 +45,8 @@ assert off < 1e-14 and np.abs(attend(X[order]) - attend(X)).max() > 0.1
 # Shuffled likewise. Whatever P does to the rows, f(P X) = P f(X): attention is **equivariant**. It is not
 # *invariant*, which would be f(P X) = f(X); that it becomes when the outputs are averaged afterwards.
 # %% [markdown] lang="zh" of="942337"
-# 跟着同样打乱。不管P怎样重排各行，都有f(P X) = P f(X)：注意力是**等变**的（equivariant）。
-# 它并不是*不变*的（invariant），那要求f(P X) = f(X)；只有事后对输出求平均，才会变成不变的。
+# 跟着同样打乱。不管P怎样重排各行，都有f(P X) = P f(X)：注意力是**等变**（equivariant）的。
+# 它并不是*不变*（invariant）的，那要求f(P X) = f(X)；只有事后对输出求平均，才会变成不变的。
 # %%
 before, after = attend(X).mean(axis=0), attend(X[order]).mean(axis=0)
 assert np.allclose(after, before, rtol=0, atol=1e-14)
@@ -80,8 +80,9 @@ assert largest < 1e-12
 # ## A code for each place
 #
 # The cure is simple: give each place a vector of its own, and **add** it to the word's vector before
-# attention. The oldest recipe uses waves: slow ones tell the region, fast ones the exact place.
-# %% [markdown] lang="zh" of="b56b1e"
+# attention. This is a **positional encoding**. The oldest recipe uses waves: slow ones tell the region,
+# fast ones the exact place.
+# %% [markdown] lang="zh" of="e43f55"
 # ## 给每个位置一个编码
 #
 # 办法很简单：给每个位置一个自己的向量，在注意力之前把它*加*到词的向量上，
