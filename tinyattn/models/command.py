@@ -64,7 +64,8 @@ def _add_chars(commands: Any) -> None:
     )  # fmt: skip
     add = parser.add_argument
     add("file", metavar="FILE", help="text in UTF-8; short lines are taken as names")
-    add("--steps", type=_count, default=1000, metavar="N", help="default: %(default)s")
+    whole = "above 50 rounded up to whole fifties (default: %(default)s)"
+    add("--steps", type=_count, default=1000, metavar="N", help=whole)
     add("--layers", type=_count, default=4, metavar="L", help="blocks (default: %(default)s)")
     add("--width", type=_count, default=64, metavar="D", help="width of a character (default: %(default)s)")
     add("--heads", type=_count, default=4, metavar="H", help="heads of each block (default: %(default)s)")
