@@ -120,3 +120,9 @@ def test_a_lesson_that_is_named_is_linked_and_no_other_number() -> None:
     assert 'href="07_softmax.html">Lesson 07</a>' in prose.inline("Lesson 07 shows; lesson 99 and 07 do not.")
     assert prose.inline("lesson 99 and 07") == "lesson 99 and 07"
     assert 'href="07_softmax.html">第07课</a>' in prose.inline("见第07课。")
+
+
+def test_a_link_to_a_file_beside_is_a_link_and_an_index_is_none() -> None:
+    inline = PageProse({}).inline
+    assert inline("see [the *map*](figures/a.svg).") == 'see <a href="figures/a.svg">the <em>map</em></a>.'
+    assert "<a" not in inline("X[i, k](y z) and [x](https://example.org)")

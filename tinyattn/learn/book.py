@@ -21,7 +21,7 @@ from tinyattn.learn import library
 from tinyattn.learn.exercises import Exercise, find_exercise
 from tinyattn.learn.lesson import Cell, Lesson
 from tinyattn.learn.outputs import Output, outputs
-from tinyattn.learn.page_prose import PageProse, page_code
+from tinyattn.learn.page_prose import PageProse, page_code, plain
 from tinyattn.learn.words import Sayings
 from tinyattn.symbolic.layout import mathml
 
@@ -269,7 +269,7 @@ class LessonPage:
 
     def _hints(self, exercise: Exercise) -> Iterator[str]:
         for at, hint in enumerate(exercise.hints, 1):
-            text = self.prose.inline(hint[self.place.lang == "zh"])
+            text = plain(hint[self.place.lang == "zh"])
             yield f"<details><summary>{self.says('folded hint', at=at)}</summary>\n<p>{text}</p></details>\n"
 
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tinyattn.errors import TinyattnError
-from tinyattn.files import write_whole
+from tinyattn.files import write_folder_whole, write_whole
 from tinyattn.learn import grading, library
 from tinyattn.learn.exercises import Exercise, find_exercise
 from tinyattn.learn.lesson import Lesson, LessonError
@@ -31,6 +31,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = _parser().parse_args(argv)
     screen = Screen(arguments.lang or language_of_the_locale(), arguments.ascii)
     try:
+        if arguments.teacher:
+            return _write_for_teachers(arguments.out or Path("tinyattn-teacher"), screen)
+        arguments.out = arguments.out or Path("tinyattn-out")
         arguments.lesson = arguments.lesson or _lesson_of_the_exercise(arguments)
         return _list(screen) if arguments.lesson is None else _walk(arguments, screen)
     except TinyattnError as error:
@@ -57,14 +60,15 @@ def _parser() -> argparse.ArgumentParser:
     ):
         asked.add_argument(option, nargs="?", const="", metavar="EXERCISE", help=text)
     parser.add_argument("--anyway", action="store_true", help="with --reveal: even if hints are left")
+    parser.add_argument("--teacher", action="store_true", help="write plan, figures, steppers, solutions into --out")
     parser.add_argument("--restart", action="store_true", help="begin at the first step, not where you stopped")
     parser.add_argument("--lang", choices=["en", "zh"], help="language of the prose; default: from the locale")
     parser.add_argument(
+        "-o",
         "--out",
         type=Path,
-        default=Path("tinyattn-out"),
         metavar="DIR",
-        help="folder for pictures (default: %(default)s)",
+        help="folder for pictures (default: tinyattn-out; with --teacher: tinyattn-teacher)",
     )
     parser.add_argument("--ascii", action="store_true", help="show formulas and tables in ASCII")
     return parser
@@ -142,6 +146,18 @@ def _write_notebook(lesson: Lesson, screen: Screen, out: Path) -> int:
     except OSError as error:
         raise LessonError(f"the notebook cannot be written: {error.strerror}.", str(path)) from None
     screen.faint(screen.sayings("notebook", path=path))
+    return 0
+
+
+def _write_for_teachers(out: Path, screen: Screen) -> int:
+    from tinyattn.learn.teacher import teacher_folder  # it imports the engine, which a list of lessons need not
+
+    files = teacher_folder(screen.lang)
+    try:
+        write_folder_whole(out, files, "teacher's folder")
+    except OSError as error:
+        raise LessonError(f"the folder cannot be written: {error.strerror}.", str(out)) from None
+    screen.say(screen.sayings("teacher written", path=out / "index.html", count=len(files)))
     return 0
 
 

@@ -12,7 +12,9 @@ from collections.abc import Mapping
 from tinyattn.learn.formulas import BREAK, with_math
 from tinyattn.learn.prose import blocks, items, paints
 
-_EMPHASIS = re.compile(r"`([^`]+)`|\*\*(.+?)\*\*|(?<![A-Za-z0-9*])\*(?![\s*])([^*]+?)\*(?![A-Za-z0-9*])")
+_EMPHASIS = re.compile(
+    r"`([^`]+)`|\[([^\]]+)\]\(([\w./#-]+)\)|\*\*(.+?)\*\*|(?<![A-Za-z0-9*])\*(?![\s*])([^*]+?)\*(?![A-Za-z0-9*])"
+)
 _LESSON = re.compile(r"([Ll]essons? )(\d\d)|(第)(\d\d)(课)")
 
 
@@ -92,9 +94,11 @@ class PageProse:
         made, done = [], 0
         for found in _EMPHASIS.finditer(words):
             made.append(self._plain(words[done : found.start()]))
-            code, strong, leaning = found.groups()
+            code, link, address, strong, leaning = found.groups()
             if code:
                 made.append(f"<code>{html.escape(code, quote=False)}</code>")
+            elif link:
+                made.append(f'<a href="{address}">{self.inline(link)}</a>')
             else:
                 made.append(f"<strong>{self.inline(strong)}</strong>" if strong else f"<em>{self.inline(leaning)}</em>")
             done = found.end()
@@ -109,6 +113,15 @@ class PageProse:
     def _link(self, found: re.Match[str]) -> str:
         target = self.lessons.get(found[2] or found[4])
         return f'<a href="{target}">{found[0]}</a>' if target else found[0]
+
+
+def plain(text: str) -> str:
+    """A text in which formulas are typed as in Python, and stay so; only `code` is marked.
+
+    >>> plain("First `x` = x - x.max().")
+    'First <code>x</code> = x - x.max().'
+    """
+    return re.sub("`([^`]+)`", r"<code>\1</code>", html.escape(text, quote=False))
 
 
 def page_code(code: str) -> str:

@@ -154,8 +154,7 @@ class Runner:
 
     def picture_path(self, at: int) -> Path:
         """What the picture of a cell is called, without ending: the lesson's number and the cell's word."""
-        word = self.lesson.cells[at].tags.get("picture", f"cell{at + 1}")
-        return self.out / f"{self.lesson.number}_{re.sub(r'[^a-zA-Z0-9_-]+', '_', word)}"
+        return self.out / picture_name(self.lesson, at)
 
     def save_picture(self, picture: Any, at: int) -> Path:
         """Write the picture that a cell gave.
@@ -191,6 +190,12 @@ class Runner:
         else:
             text = "".join(traceback.format_exception_only(error)).rstrip()
         return CellFailed(is_check, at + 1, line, statement, text)
+
+
+def picture_name(lesson: Lesson, at: int) -> str:
+    """What the picture of a cell is called: the lesson's number, and the word in the cell's mark."""
+    word = lesson.cells[at].tags.get("picture", f"cell{at + 1}")
+    return f"{lesson.number}_{re.sub(r'[^a-zA-Z0-9_-]+', '_', word)}"
 
 
 def is_picture(value: Any) -> bool:

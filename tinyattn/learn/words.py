@@ -205,6 +205,26 @@ _SAYINGS: dict[str, tuple[str, str]] = {
     ),
     "folded hint": ("Hint {at}", "提示{at}"),
     "solution": ("Solution", "参考解答"),
+    # the teacher's folder
+    "teacher": ("For teachers", "教师资料"),
+    "teacher about": (
+        "Four lessons of 45 or 90 minutes, with what to ask and what one will hear; figures to print, steppers to "
+        "project, and every solution with the mistakes that `grade` knows. All of it opens from disk.",
+        "四次课，每次45或90分钟，写明该问什么、会听到什么；附有可打印的图、可投影的逐步回放，"
+        "以及全部参考解答和`grade`认得的错误。一切都可以直接从硬盘打开。",
+    ),
+    "plans": ("The plan of four lessons", "四次课的教案"),
+    "figures": ("Figures (SVG)", "图（SVG）"),
+    "steppers": ("Steppers", "逐步回放"),
+    "solutions": ("Solutions and mistakes", "参考解答与常见错误"),
+    "solutions about": (
+        "To each exercise the solution, the three hints that learners get one after the other, and what is said to "
+        "the wrong answers that are recognised.",
+        "每道练习依次是：参考解答，学生会依次得到的三个提示，以及对认得的错误答案的评语。",
+    ),
+    "hints": ("Hints", "提示"),
+    "mistakes": ("Mistakes that are recognised", "认得的错误"),
+    "teacher written": ("For teachers: {path} ({count} files)", "教师资料：{path}（{count}个文件）"),
     "book written": ("Book: {path} ({count} pages, {size:.1f} MB)", "已写成：{path}（{count}页，{size:.1f} MB）"),
 }
 
