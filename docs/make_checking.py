@@ -30,6 +30,8 @@ assert report, report
 | central differences, many steps | values of the function | every fault larger than its own error, which it states |
 | Taylor remainder | the same values | falls with slope 2 where the gradient is right, 1 where it is wrong; no step to choose |
 | complex step | the forwards, on complex numbers | faults down to rounding |
+| formulas | the definitions, by the one rule of the derivations | rules that do not fit the textbook; a forward that does not |
+| SymPy | the definitions | the same, with nothing of ours; about the entry to blame, or with `oracles=("sympy",)` about every input |
 | forward mode against reverse mode | the engine, both ways | rules that lose their recording |
 | exact check | forwards and rules, over a finite field | equal or not equal: a fault of one part in a million millions is one |
 | fifty digits | forwards and rules, on mpmath's numbers | asked when only the exact check disagrees: a right rule agrees to thirty digits, one that rounds a constant to sixteen, a wrong one to fewer |

@@ -67,6 +67,7 @@ def assert_gradients(
     atol: float | None = None,
     seed: int = 0,
     name: str = "",
+    oracles: Sequence[str] | None = None,
 ) -> Report:
     """Fail with words when a gradient is wrong.
 
@@ -75,7 +76,7 @@ def assert_gradients(
     f : callable, module or Op
         As in `tinyattn.check_gradients`, like everything else.
     *inputs : array_like or Tensor
-    order, modes, rtol, atol, seed, name
+    order, modes, rtol, atol, seed, name, oracles
 
     Returns
     -------
@@ -91,7 +92,10 @@ def assert_gradients(
     from tinyattn.check import check_gradients
 
     title = name or _name_of(f)
-    return _passed(check_gradients(f, *inputs, order=order, modes=modes, rtol=rtol, atol=atol, seed=seed, name=title))
+    tolerances = {"rtol": rtol, "atol": atol}
+    return _passed(
+        check_gradients(f, *inputs, order=order, modes=modes, seed=seed, name=title, oracles=oracles, **tolerances)
+    )
 
 
 def _name_of(f: Any) -> str:

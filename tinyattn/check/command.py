@@ -21,6 +21,7 @@ from tinyattn.check.page import page
 from tinyattn.check.report import Report
 from tinyattn.check.rules import check_rule
 from tinyattn.check.sweeping import summary, swept
+from tinyattn.check.textbook import ORACLES
 from tinyattn.errors import ArgumentError, message
 from tinyattn.files import write_whole
 from tinyattn.ops import Op
@@ -116,6 +117,12 @@ def _parser() -> argparse.ArgumentParser:
         help="how often to differentiate (default: 2; 1 with --backward)",
     )
     add("--mode", choices=MODES, action="append", help="only this mode (default: both)")
+    add(
+        "--oracle",
+        choices=ORACLES,
+        action="append",
+        help="ask formulas, or SymPy, about every input (default: formulas, and SymPy about the entry to blame)",
+    )
     add("--rtol", type=float, metavar="X", help="a relative tolerance of your own")
     add("--atol", type=float, metavar="X", help="an absolute tolerance of your own")
     add("--seed", type=int, default=0, metavar="N", help="start of all random numbers (default: %(default)s)")
@@ -174,6 +181,7 @@ def _found(space: dict[str, Any], name: str, path: str) -> Any:
 
 def _checked(thing: Any, name: str, space: dict[str, Any], options: argparse.Namespace) -> Report:
     given: dict[str, Any] = {"rtol": options.rtol, "atol": options.atol, "seed": options.seed, "name": name}
+    given["oracles"] = options.oracle
     inputs = _inputs(space, options)
     if options.backward is not None:
         backward = _found(space, options.backward, "the file")

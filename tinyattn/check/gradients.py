@@ -17,6 +17,7 @@ from tinyattn.check.numeric import Slope, complex_slope, scale_of, slope_of
 from tinyattn.check.replay import Replay, words_of
 from tinyattn.check.report import Report, Row
 from tinyattn.check.subject import Arrays, Recorded, Subject, op_subjects
+from tinyattn.check.textbook import ORACLES, hold_against_definitions, not_its_definition
 from tinyattn.errors import ArgumentError, GradientLost, message
 from tinyattn.ops import Op
 from tinyattn.places import caller_variables
@@ -34,6 +35,7 @@ def check_gradients(
     atol: float | None = None,
     seed: int = 0,
     name: str = "",
+    oracles: Sequence[str] | None = None,
 ) -> Report:
     """Check the gradient of a function, a layer or an operation, and say what is wrong with it if something is.
 
@@ -57,6 +59,10 @@ def check_gradients(
         Where the random directions come from.
     name : str
         What the report calls it.
+    oracles : sequence of "formula" and "sympy", optional
+        What is asked besides values and the exact check: formulas derived from the definitions of the operations, and
+        SymPy, which knows nothing but these definitions and takes its time.  Without it the formulas are asked where
+        there are any, and SymPy about the entry that is to blame.  What cannot be asked is noted if it is named here.
 
     Returns
     -------
@@ -75,14 +81,14 @@ def check_gradients(
     >>> bool(report), report.mistake
     (False, 'detached branch')
     """
-    _check_arguments(order, modes)
+    _check_arguments(order, modes, oracles)
     rng = np.random.default_rng(seed)
     if isinstance(f, Op):
         subjects = op_subjects(f, inputs, rng, name)
     else:
         variables = caller_variables(sys._getframe(1))
         subjects = [Subject(f, inputs, name or _title(f), variables)]
-    return combined([_Check(each, rng, rtol, atol, tuple(modes)).run(order) for each in subjects])
+    return combined([_Check(each, rng, rtol, atol, tuple(modes), oracles).run(order) for each in subjects])
 
 
 def _title(f: Any) -> str:
@@ -90,11 +96,19 @@ def _title(f: Any) -> str:
     return type(f).__name__ if not own else "the function" if own == "<lambda>" else str(own)
 
 
-def _check_arguments(order: int, modes: Sequence[str]) -> None:
+def _check_arguments(order: int, modes: Sequence[str], oracles: Sequence[str] | None) -> None:
     if isinstance(modes, str) or not modes or any(mode not in MODES for mode in modes):
         raise ArgumentError(
             message(
                 f"check_gradients: modes={modes!r} is not known.", "", 'Write modes=("reverse",), ("forward",) or both.'
+            )
+        )
+    if isinstance(oracles, str) or any(oracle not in ORACLES for oracle in oracles or ()):
+        raise ArgumentError(
+            message(
+                f"check_gradients: oracles={oracles!r} is not known.",
+                "",
+                'Write oracles=("formula",), ("sympy",) or both; differences and the exact check are always made.',
             )
         )
     if isinstance(order, bool) or not isinstance(order, int) or order < 1:
@@ -120,9 +134,17 @@ class _Check:
     """One subject, checked to some order."""
 
     def __init__(
-        self, subject: Subject, rng: np.random.Generator, rtol: float | None, atol: float | None, modes: tuple[str, ...]
+        self,
+        subject: Subject,
+        rng: np.random.Generator,
+        rtol: float | None,
+        atol: float | None,
+        modes: tuple[str, ...],
+        oracles: Sequence[str] | None = None,
     ) -> None:
         self.subject, self.rng, self.modes = subject, rng, modes
+        self.named_oracles = oracles is not None
+        self.oracles = ("formula",) if oracles is None else tuple(oracles)
         self.given = None if rtol is None and atol is None else (rtol or 0.0, atol or 0.0)
         self.report = Report(subject.name)
         self.before: Any = None  # the graph of the order before
@@ -206,8 +228,11 @@ class Step:
         self._find_noise()
         decided = self._exactly()
         failed = self._reverse() + self._forward()
+        apart = hold_against_definitions(self) if self.order == 1 else 0
         if failed or not decided:
             pointing.point(self, "exact" if not failed else "numbers")
+        elif apart:
+            not_its_definition(self)
         return report.verdict == "right"
 
     # -- the values -------------------------------------------------------------------------------------------
@@ -329,7 +354,8 @@ class Step:
 
     # -- the comparisons ----------------------------------------------------------------------------------------
 
-    def _row(self, name: str, way: str, oracle: str, found: float, expected: float, allowed: float) -> bool:
+    def row(self, name: str, way: str, oracle: str, found: float, expected: float, allowed: float) -> bool:
+        """Enter a comparison; whether it passed."""
         row = Row(name, self.order, way, oracle, found, expected, self.check.allow(allowed, expected))
         self.report.rows.append(row)
         return row.passed
@@ -349,7 +375,7 @@ class Step:
             slope = slope_of(self.phi(tangents), noise, found, bound)
             self.slopes.append(slope)
             if np.isfinite(slope.error):
-                failed += not self._row(
+                failed += not self.row(
                     x.name, "reverse", "differences", found, slope.value, slope.error + bound
                 ) or bool(slope.kink)
             self._remember(slope.remainder)
@@ -373,7 +399,7 @@ class Step:
             or not abs(beside - slope.value) <= slope.error + 4 * self._plain_bound(bound, slot)
         ):
             return True
-        return self._row(
+        return self.row(
             name, "reverse", "complex step", found, beside, 4 * bound + 16 * self.noise + 4e-16 * abs(beside)
         )
 
@@ -397,11 +423,11 @@ class Step:
         bound = self._forward_bound()
         values = [s.value for s in self.slopes]
         if all(np.isfinite(s.error) and not s.kink for s in self.slopes):
-            return not self._row(
+            return not self.row(
                 "all", "forward", "differences", found, sum(values), sum(s.error for s in self.slopes) + 4 * bound
             )
         if np.isfinite(found) and np.isfinite(sum(along)):
-            return not self._row("all", "forward", "reverse mode", found, sum(along), 8 * bound)
+            return not self.row("all", "forward", "reverse mode", found, sum(along), 8 * bound)
         return 0
 
     def _forward_bound(self) -> float:

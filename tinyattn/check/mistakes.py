@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from tinyattn.check.blame import Fault
+from tinyattn.check.places import wrong_places
 from tinyattn.check.scene import Mistake, Scene
 
 
@@ -27,10 +28,21 @@ def likely_mistake(fault: Fault, graph: Any) -> Mistake | None:
             return _by_shape(scene)
         factor = _constant_factor(scene) if scene.want.size > 1 else None
         for candidates in (_simple, *(_FAMILIES if factor is None else ())):
-            for name, candidate, text in candidates(scene):
-                if scene.same(candidate):
-                    return Mistake(name, text)
+            found = _first_same(scene, candidates)
+            if found is not None:
+                return found
         return _by_ratio(scene) or factor or _constant_factor(scene)
+
+
+def _first_same(scene: Scene, candidates: Callable[[Scene], Candidates]) -> Mistake | None:
+    """The first candidate of a family with the numbers of the wrong rule; a family that cannot be tried has none."""
+    try:
+        for name, candidate, text in candidates(scene):
+            if scene.same(candidate):
+                return Mistake(name, text)
+    except Exception:
+        return None
+    return None
 
 
 Candidates = Iterator[tuple[str, Any, str]]
@@ -39,26 +51,39 @@ Candidates = Iterator[tuple[str, Any, str]]
 def _by_shape(scene: Scene) -> Mistake | None:
     got, x = scene.got, scene.x
     assert got is not None
-    if got.ndim >= x.ndim and got.shape == np.broadcast_shapes(got.shape, x.shape):
+    for slot, other in enumerate(scene.inputs):
+        if slot != scene.slot and got.shape == other.shape and got.size != x.size:
+            return Mistake(
+                "gradients exchanged", "the shape is that of the other input: the order of the results is wrong"
+            )
+    if got.size == x.size:
+        if got.ndim == x.ndim and got.shape == x.shape[::-1]:
+            text = f"the gradient has shape {got.shape}, the input {x.shape}: one factor or the result is transposed"
+            return Mistake("transposed", text)
+        return Mistake("wrong shape", f"the numbers fit, but not the shape: end with .reshape({x.shape})")
+    if got.ndim >= x.ndim and _stretches(x.shape, got.shape):
         return Mistake(
             "missing sum over a broadcast axis",
             f"the input of shape {x.shape} was copied to {got.shape} going forward; going backward the copies' "
             "gradients are added: "
             f"sum over the axes that were stretched",
         )
-    if got.size == x.size and got.shape == x.shape[::-1]:
-        return Mistake(
-            "transposed",
-            f"the gradient has shape {got.shape}, the input {x.shape}: one factor or the result is transposed",
-        )
-    if got.size == x.size:
-        return Mistake("wrong shape", f"the numbers fit, but not the shape: end with .reshape({x.shape})")
+    if got.shape == scene.g.shape:
+        text = f"the gradient has the shape of the result; that of the input is {x.shape}: "
+        more = "put 0 where the forward left entries out" if got.size < x.size else "add up what belongs to one entry"
+        return Mistake("wrong shape", text + more)
     if got.size < x.size:
         return Mistake(
             "summed too much",
             f"the gradient of an input of shape {x.shape} has {got.size} numbers: an axis was summed that must stay",
         )
     return None
+
+
+def _stretches(small: tuple[int, ...], large: tuple[int, ...]) -> bool:
+    """Whether broadcasting makes the one shape of the other."""
+    padded = (1,) * (len(large) - len(small)) + small
+    return all(a in (1, b) for a, b in zip(padded, large, strict=True))
 
 
 def _simple(scene: Scene) -> Candidates:
@@ -72,6 +97,7 @@ def _simple(scene: Scene) -> Candidates:
             left_out,
             "the rule gives the slope alone; multiply it by g, the gradient that comes in (chain rule)",
         )
+    yield from wrong_places(scene)
     if g.shape == want.shape:
         yield (
             "local slope left out",
@@ -245,7 +271,10 @@ def _transposes(scene: Scene) -> Candidates:
         for left, right in ((scene.g, other), (other, scene.g)):
             for a in (left, np.swapaxes(left, -1, -2)):
                 for b in (right, np.swapaxes(right, -1, -2)):
-                    if a.shape[-1] == b.shape[-2]:
+                    right_order = (
+                        a is scene.g and b is not other if scene.slot == 0 else b is scene.g and a is not other
+                    )
+                    if a.shape[-1] == b.shape[-2] and not right_order:  # that would be right, were it a product
                         try:
                             yield "transposed", a @ b, text
                         except ValueError:
@@ -345,25 +374,26 @@ def _words_for(factor: float, scene: Scene) -> tuple[str, str]:
         return "gradient of the mean without 1/n", f": the mean divides by {factor:.0f}, and so does its gradient"
     if _is_broadcast(scene) and any(abs(factor * n - 1) < 1e-7 for n in counts):
         return "averaged instead of summed", ": the gradients of copies are added, not averaged"
+    said = [words for value, words in _COMMON.items() if abs(factor - value) < 1e-7 * abs(value)]
     for n in sorted(counts):
-        for value, words in (
-            (n, f"{n:.0f}"),
-            (1 / n, f"1/{n:.0f}"),
-            (math.sqrt(n), f"√{n:.0f}"),
-            (1 / math.sqrt(n), f"1/√{n:.0f}"),
-        ):
-            for sign in (1, -1):
-                if abs(factor - sign * value) < 1e-7 * abs(value):
-                    return off, f": {'' if sign > 0 else 'minus '}{words}, where {n:.0f} is a size of this call"
-    for value, words in (
-        (2.0, "a 2 too many"),
-        (0.5, "a factor 2 is missing"),
-        (-2.0, "a 2 and the sign"),
-        (-0.5, "a factor 2 and the sign"),
-    ):
-        if abs(factor - value) < 1e-7:
-            return off, f": {words}"
-    return off, ""
+        near = [
+            f"{'' if sign > 0 else 'minus '}{words}, where {n:.0f} is a size of this call"
+            for value, words in (
+                (n, f"{n:.0f}"),
+                (1 / n, f"1/{n:.0f}"),
+                (math.sqrt(n), f"√{n:.0f}"),
+                (1 / math.sqrt(n), f"1/√{n:.0f}"),
+                (n / (n - 1), f"{n:.0f}/{n - 1:.0f}"),
+                ((n - 1) / n, f"{n - 1:.0f}/{n:.0f}"),
+            )
+            for sign in (1, -1)
+            if abs(factor - sign * value) < 1e-7 * abs(value) and not (said and words == f"{abs(factor):.0f}")
+        ]
+        said += near[:1]
+    return off, f": {', or '.join(said[:2])}" if said else ""
+
+
+_COMMON = {2.0: "a 2 too many", 0.5: "a factor 2 is missing", -2.0: "a 2 and the sign", -0.5: "a factor 2 and the sign"}
 
 
 def _averages(scene: Scene, n: float) -> bool:
@@ -402,9 +432,14 @@ def _by_ratio(scene: Scene) -> Mistake | None:
     got, want, x, y = scene.got, scene.want, scene.x, scene.y
     assert got is not None
     factors = {"x": x, "y": y} if y.shape in (x.shape, ()) else {"x": x}
+    if (x > 0).all():
+        factors["log(x)"] = np.log(x)
+    names = scene.op.names_of(len(scene.inputs))
     for slot, other in enumerate(scene.inputs):
         if slot != scene.slot and other.shape == want.shape:
-            factors["the other input"] = other
+            factors[names[slot]] = other
+            if (other > 0).all():
+                factors[f"log({names[slot]})"] = np.log(other)
     for name, factor in factors.items():
         for power, words in (
             (1, f"a factor {name} too many"),

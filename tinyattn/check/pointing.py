@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tinyattn.check.blame import Fault, faults_of
+from tinyattn.check.definitions import sympy_of_node
 from tinyattn.check.exact import exact_check
 from tinyattn.check.kinks import only_kinks
 from tinyattn.check.mistakes import likely_mistake
@@ -77,11 +78,18 @@ def blame_for(fault: Fault, graph: Any) -> Blame:
     blame.input = own if not source.named or source.name == own else f"{own} (here {source.name})"
     blame.entry, blame.found, blame.expected, blame.problem = fault.entry, fault.found, fault.expected, fault.problem
     blame.formula = formula_of(node, graph, fault.slot)
+    if node.op.definition and fault.entry:
+        blame.ask_sympy = lambda: _sympy_at(graph, fault)
     try:
         blame.mistake = likely_mistake(fault, graph)
     except Exception:  # a name is a help, never a reason to fail
         blame.mistake = None
     return blame
+
+
+def _sympy_at(graph: Any, fault: Fault) -> float | None:
+    derived = sympy_of_node(graph, fault.node, fault.slot, fault.g)
+    return None if derived is None else float(derived[fault.entry])
 
 
 def formula_of(node: Any, graph: Any, slot: int) -> str:

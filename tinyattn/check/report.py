@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
 from tinyattn.check.blame import Fault
@@ -59,6 +61,8 @@ class Blame:
     file, line : where it was written; "" and 0 when that is not known
     input : str
         Which input of the operation the wrong gradient belongs to.
+    part : "rule" or "forward"
+        What of the operation is wrong.
     entry : tuple of int
     found, expected : float
         The worst entry: what the rule gives, and what the forward says.
@@ -67,6 +71,8 @@ class Blame:
     formula : str
         What should have held; "" when the operation has no definition.
     mistake : Mistake or None
+    ask_sympy : callable or None
+        Gives what SymPy derives for this entry from the definition alone, None where it does not; asked when needed.
     """
 
     def __init__(self, op: str, node: str, index: int = -1) -> None:
@@ -75,7 +81,30 @@ class Blame:
         self.entry: tuple[int, ...] = ()
         self.found = self.expected = math.nan
         self.problem = self.formula = ""
+        self.part = "rule"
         self.mistake: Mistake | None = None
+        self.ask_sympy: Callable[[], float | None] | None = None
+
+    @cached_property
+    def sympy(self) -> float | None:
+        """What SymPy derives for the entry from the definition of the operation; None where that was not possible."""
+        return self.ask_sympy() if self.ask_sympy is not None else None
+
+    def _referee(self) -> str:
+        """Whose side SymPy takes."""
+        value = self.sympy
+        if value is None or math.isnan(self.expected):
+            return ""
+        room = 1e-6 * max(abs(self.found - self.expected), 1e-300)
+        room = max(room, 1e-9 * abs(value))
+        says = f"SymPy, from the definition alone: {value:.10g}"
+        if abs(self.found - self.expected) < 3 * room:
+            return says
+        if abs(value - self.expected) <= room:
+            return f"{says}, as the forward says"
+        if abs(value - self.found) <= room:
+            return f"{says}, as the rule says; it is the forward that does not compute its definition"
+        return f"{says}, which is neither: look at the definition too"
 
     @property
     def place(self) -> str:
@@ -91,7 +120,7 @@ class Blame:
         """In words."""
         where = f", at {self.place}" if self.place else ""
         made = f", which makes {self.node}" if self.node and self.node != self.op else ""
-        lines = [f"first wrong rule: {self.op}{made}{where}"] if self.op else []
+        lines = [f"first wrong {self.part}: {self.op}{made}{where}"] if self.op else []
         if self.problem:
             lines.append(f"{'input ' + self.input + ': ' if self.input else ''}{self.problem}")
         if not math.isnan(self.expected) or (self.entry and not self.problem):
@@ -105,6 +134,8 @@ class Blame:
             )
         if self.formula:
             lines.append(f"what should have held: {self.formula}")
+        if self.entry and (referee := self._referee()):
+            lines.append(referee)
         if self.mistake is not None:
             lines += [f"likely mistake: {self.mistake.name}", f"  {self.mistake.text}"]
         return lines
@@ -225,6 +256,7 @@ class Report:
                 "expected": _plain(b.expected),
                 "problem": b.problem,
                 "formula": b.formula,
+                "sympy": None if b.sympy is None else _plain(b.sympy),
                 "mistake": None if b.mistake is None else {"name": b.mistake.name, "text": b.mistake.text},
             }
         rows = [{name: _plain(getattr(row, name)) for name in (*Row.__slots__, "passed")} for row in self.rows]

@@ -32,6 +32,7 @@ def check_rule(
     seed: int = 0,
     name: str = "",
     definition: str = "",
+    oracles: Sequence[str] | None = None,
 ) -> Report:
     """Check a gradient that was written by hand for a function of NumPy arrays.
 
@@ -54,7 +55,9 @@ def check_rule(
         What the report calls it; the name of ``forward`` otherwise.
     definition : str
         The meaning in index notation, such as ``"y[..., i] = exp(x[..., i]) / sum_j exp(x[..., j])"``; the report can
-        then show the formula that should have held.
+        then show the formula that should have held, and formulas and SymPy are asked too.
+    oracles : sequence of "formula" and "sympy", optional
+        As in `check_gradients`; there must be a definition.
 
     Returns
     -------
@@ -78,7 +81,7 @@ def check_rule(
     """
     rng = np.random.default_rng(seed)
     if isinstance(forward, Op):
-        return check_gradients(forward, order=order, rtol=rtol, atol=atol, seed=seed, name=name)
+        return check_gradients(forward, order=order, rtol=rtol, atol=atol, seed=seed, name=name, oracles=oracles)
     points = _points(sample(rng) if callable(sample) else sample)
     if backward is None or not points:
         raise ArgumentError(
@@ -93,7 +96,8 @@ def check_rule(
     for inputs in points:
         op = op_of(forward, backward, inputs, "the function" if title == "<lambda>" else title, definition)
         modes = ("reverse",) if order == 1 else MODES  # forward mode wants rules that run on tensors
-        reports.append(check_gradients(op, *inputs, order=order, modes=modes, rtol=rtol, atol=atol, seed=seed))
+        options: dict[str, Any] = {"rtol": rtol, "atol": atol, "seed": seed, "oracles": oracles}
+        reports.append(check_gradients(op, *inputs, order=order, modes=modes, **options))
     return combined(reports)
 
 
