@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 from tinyattn.tensor import Tensor, apply, tensor  # first: the parts of the engine import each other through it
 
 # isort: split
-from tinyattn.autodiff import elementwise_grad, grad, hessian, hvp, jacobian, jvp, value_and_grad, vjp
 from tinyattn.composed import (
     binary_cross_entropy_with_logits,
     cosine_similarity,
@@ -111,6 +110,7 @@ from tinyattn.graph import Graph
 from tinyattn.kernels.threads import set_threads
 from tinyattn.mode import no_grad, scope
 from tinyattn.ops import Op
+from tinyattn.transforms import elementwise_grad, grad, hessian, hvp, jacobian, jvp, value_and_grad, vjp
 
 __version__ = "0.1.0"
 

@@ -15,12 +15,25 @@ _HERE = os.path.dirname(os.path.abspath(__file__))
 _VIZ = os.path.join(os.path.dirname(_HERE), "viz")
 _LIBRARY = os.path.dirname(os.path.abspath(os.__file__))  # copy, pickle, contextlib: between a learner's line and us
 _ENGINE_FILES = {
-    "tensor.py", "functions.py", "arguments.py", "explain.py", "numpy_protocol.py", "autodiff.py", "mode.py", "names.py"
+    "tensor.py", "functions.py", "arguments.py", "explain.py", "numpy_protocol.py", "autodiff.py", "quick.py",
+    "transforms.py", "mode.py", "names.py",
 }
 
 
 place_of: dict[str, str] = {}
 """Filename to place, for the files met so far: a plain dict, because every recorded operation reads it."""
+
+
+class Recent:
+    """The function outside the package that recorded last: mostly it records again, and its file need not be asked."""
+
+    __slots__ = ("outside",)
+
+    def __init__(self) -> None:
+        self.outside: Any = None
+
+
+recent = Recent()
 
 
 def find_place(filename: str) -> str:

@@ -22,7 +22,7 @@ from tinyattn.errors import ShapeError
 from tinyattn.mode import mode, switches
 from tinyattn.names import describe, stored_target
 from tinyattn.ops import elementwise, linear
-from tinyattn.places import ENGINE, PACKAGE, note_place, outside_package, place_of
+from tinyattn.places import ENGINE, PACKAGE, note_place, outside_package, place_of, recent
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -51,6 +51,18 @@ class Notes:
         self.scope: tuple[str, ...] = ()
 
 
+class Latest:
+    """The creation number that the last `assign` anywhere gave: a graph that is all newer cannot be stale."""
+
+    __slots__ = ("assigned",)
+
+    def __init__(self) -> None:
+        self.assigned = 0
+
+
+latest = Latest()
+
+
 class Noted:
     """An attribute of a tensor that is kept in its `Notes`."""
 
@@ -69,8 +81,17 @@ class Noted:
 
 def _operators(op: ops.Op) -> tuple[Callable[[Any, Any], Tensor], Callable[[Any, Any], Tensor]]:
     """The methods of one operator: with the tensor on the left, and with it on the right."""
+    forward = op.forward
 
     def left(self: Any, other: Any) -> Tensor:
+        if other.__class__ is Tensor:
+            x, z = self._value, other._value
+            if x.dtype is z.dtype:
+                try:
+                    value = forward(x, z)
+                except Exception as error:
+                    raise explain.failed_call(op, (self, other), (), error) from None
+                return _recorded(op, value, self, other, (), self.requires_grad or other.requires_grad, 2)
         return binary(op, self, other)
 
     def right(self: Any, other: Any) -> Tensor:
@@ -121,11 +142,14 @@ class Tensor:
     array([2., 4.])
     """
 
-    __slots__ = ("__weakref__", "_value", "code", "inputs", "lasti", "notes", "op", "order", "params", "requires_grad")
+    __slots__ = (
+        "__weakref__", "_left", "_right", "_value", "code", "lasti", "notes", "op", "order", "params", "requires_grad"
+    )
 
     _value: Any  # ndarray, or a NumPy scalar for 0-d: a fifth of the cost of a 0-d array
     op: ops.Op | None
-    inputs: tuple[Tensor, ...]
+    _left: Any  # the input, or the first of two; all of them as a tuple when there are more
+    _right: Tensor | None  # a tuple for one or two would double what the cycle collector has to walk through
     params: tuple[Any, ...]
     order: int  # creation number; `assign` renews it, which is how a stale graph is noticed
     requires_grad: bool
@@ -172,6 +196,13 @@ class Tensor:
     def is_leaf(self) -> bool:
         """True for a tensor that was given, not computed."""
         return self.op is None
+
+    @property
+    def inputs(self) -> tuple[Tensor, ...]:
+        """What it was computed from, by slot: the same tensor twice in ``x * x``."""
+        if self._right is not None:
+            return (self._left, self._right)
+        return self._left if self._left.__class__ is tuple else () if self._left is None else (self._left,)
 
     @property
     def name(self) -> str | None:
@@ -317,7 +348,7 @@ class Tensor:
     def exchange(self, array: np.ndarray) -> Any:
         """Give a leaf an array of its shape and dtype without copying it, and get the old one: for optimisers."""
         old, self._value = self._value, number_or_array(array)
-        self.order = _number()
+        self.order = latest.assigned = _number()
         return old
 
     # -- operators ----------------------------------------------------------------------------------------
@@ -445,18 +476,17 @@ def number_or_array(array: np.ndarray) -> Any:
 def new_leaf(cls: type[Tensor], value: Any, requires_grad: bool) -> Tensor:
     leaf = _new(cls)
     leaf._value, leaf.requires_grad = value, requires_grad
-    leaf.op, leaf.inputs, leaf.params, leaf.notes = None, (), (), None
+    leaf.op, leaf._left, leaf._right, leaf.params, leaf.notes = None, None, None, (), None
     leaf.order, leaf.code, leaf.lasti = _number(), None, -1
     return leaf
 
 
-def binary(op: ops.Op, a: Any, b: Any) -> Tensor:
-    """Apply an operator between a tensor and something that may be a number or an array."""
-    if a.__class__ is not Tensor or b.__class__ is not Tensor:
-        if not isinstance(a, Tensor):
-            a = constant(a, b._value.dtype, op.name)
-        elif not isinstance(b, Tensor):
-            b = constant(b, a._value.dtype, op.name)
+def binary(op: ops.Op, a: Any, b: Any, up: int = 3) -> Tensor:
+    """Apply an op of two inputs, of which one may be a number or an array: `apply` without its other cases."""
+    if not isinstance(a, Tensor):
+        a = constant(a, b._value.dtype, op.name)
+    elif not isinstance(b, Tensor):
+        b = constant(b, a._value.dtype, op.name)
     left, right = a._value, b._value
     if (left.__class__ is ndarray or left.__class__ is not right.__class__) and left.dtype is not right.dtype:
         return apply(op, (a, b))
@@ -464,7 +494,7 @@ def binary(op: ops.Op, a: Any, b: Any) -> Tensor:
         value = op.forward(left, right)
     except Exception as error:
         raise explain.failed_call(op, (a, b), (), error) from None
-    return _recorded(op, (a, b), (), value, None, a.requires_grad or b.requires_grad)
+    return _recorded(op, value, a, b, (), a.requires_grad or b.requires_grad, up)
 
 
 def unary(op: ops.Op, x: Any) -> Tensor:
@@ -475,7 +505,7 @@ def unary(op: ops.Op, x: Any) -> Tensor:
         value = op.forward(x._value)
     except Exception as error:
         raise explain.failed_call(op, (x,), (), error) from None
-    return _recorded(op, (x,), (), value, None, x.requires_grad)
+    return _recorded(op, value, x, None, (), x.requires_grad, 3)
 
 
 def apply(op: ops.Op, inputs: tuple[Tensor, ...], params: tuple[Any, ...] = ()) -> Tensor:
@@ -516,33 +546,36 @@ def apply(op: ops.Op, inputs: tuple[Tensor, ...], params: tuple[Any, ...] = ()) 
             value, saved = value
     except Exception as error:
         raise explain.failed_call(op, inputs, params, error) from None
-    return _recorded(op, inputs, params, value, saved, requires, 2)  # the caller may be the learner's own line
-
-
-def _recorded(
-    op: ops.Op, inputs: tuple[Tensor, ...], params: tuple[Any, ...], value: Any, saved: Any, requires: bool, up: int = 3
-) -> Tensor:
-    """A result with the note of how it came about: this is the one place where the graph grows."""
-    node = _new(Tensor)
-    node._value, node.op = value, op
-    node.inputs, node.params = inputs, params
-    node.requires_grad, node.notes = requires, None
-    node.order = _number()
-    if saved is not None:
+    left, right = inputs if len(inputs) == 2 else (inputs[0] if len(inputs) == 1 else inputs, None)
+    node = _recorded(op, value, left, right, params, requires, 2)  # the caller may be the learner's own line
+    if saved is not None and node.op is not None:
         node.saved = saved
+    return node
+
+
+def _recorded(op: ops.Op, value: Any, left: Any, right: Any, params: Any, requires: bool, up: int) -> Tensor:
+    """A result with the note of how it came about: this is the one place where the graph grows."""
+    node = Tensor()
+    node._value, node.op, node._left, node._right = value, op, left, right
+    node.params, node.requires_grad, node.notes, node.order = params, requires, None, _number()
     if switches.set:
         return _recorded_specially(node, _frame(2))
     # Note where in the learner's code this is: code object and offset, which cost next to nothing to keep.
     frame: Any = _frame(up)
-    try:
-        while (place := place_of[frame.f_code.co_filename]) is ENGINE:
-            frame = frame.f_back
-    except (KeyError, AttributeError):  # a file met for the first time, or no caller in Python
-        note_place(node, _frame(2))
-        return node
-    node.code, node.lasti = frame.f_code, frame.f_lasti
-    if place is PACKAGE:
-        node.site = outside_package(frame)
+    code = frame.f_code
+    if code is not recent.outside:  # in a loop it is, which saves a third of finding the place
+        try:
+            while (place := place_of[code.co_filename]) is ENGINE:
+                frame = frame.f_back
+                code = frame.f_code
+        except (KeyError, AttributeError):  # a file met for the first time, or no caller in Python
+            note_place(node, _frame(2))
+            return node
+        if place is PACKAGE:
+            node.site = outside_package(frame)
+        else:
+            recent.outside = code
+    node.code, node.lasti = code, frame.f_lasti
     return node
 
 
@@ -556,8 +589,7 @@ def _recorded_specially(node: Tensor, frame: Any) -> Tensor:
     if mode.watch is not None:
         mode.watch(node)
     if not mode.recording:
-        node.op, node.inputs, node.params, node.requires_grad = None, (), (), False
-        node.saved = None
+        node.op, node._left, node._right, node.params, node.requires_grad = None, None, None, (), False
     return node
 
 

@@ -1,7 +1,7 @@
 """Operations on each number by itself, and on pairs of numbers with broadcasting.
 
-The forwards of arithmetic are the plain operators: on 0-d numbers they cost a tenth of NumPy's ufuncs.  A rule
-that belongs to a broadcasting op ends in ``sum_to``: what was copied forward is summed backward.
+The forwards of arithmetic are the plain operators: on 0-d numbers they cost a tenth of NumPy's ufuncs.  The
+rules of pairs are written for two operands of one shape; ``summed_back`` adds what broadcasting needs.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 
 from tinyattn.kernels.small import zero_of
 from tinyattn.ops.describing import calls
-from tinyattn.ops.helpers import sum_to, times, times_slope
+from tinyattn.ops.helpers import sum_to, summed_back, times, times_slope
 from tinyattn.ops.record import Call, Op, register
 
 # -- pairs of numbers --------------------------------------------------------------------------------------------
@@ -23,30 +23,30 @@ _PAIRS = [[(2, 3), (2, 3)], [(2, 3), (3,)], [(2, 1), (1, 3)], [(), (2,)], [(1,),
 
 
 def _pairwise(name: str, forward: Any, formula: str, left: Any, right: Any, low: float = -2.0, kinks: str = "") -> Op:
-    """A record of two inputs, with the rule of each."""
-    meaning, sample = f"y[...] = {formula}", calls(*zip(_PAIRS), low=low)
-    return register(Op(name, forward, (left, right), meaning, inputs=("a", "b"), sample=sample, kinks=kinks))
+    """A record of two inputs, with the rule of each; what was copied by broadcasting is summed backward."""
+    rules, sample = (summed_back(left, 0), summed_back(right, 1)), calls(*zip(_PAIRS), low=low)
+    return register(Op(name, forward, rules, f"y[...] = {formula}", inputs=("a", "b"), sample=sample, kinks=kinks))
 
 
 add = _pairwise(
     "add", operator.add, "a[...] + b[...]",
-    lambda g, y, a, b: sum_to(g, a.shape),
-    lambda g, y, a, b: sum_to(g, b.shape),
+    lambda g, y, a, b: g,
+    lambda g, y, a, b: g,
 )
 subtract = _pairwise(
     "subtract", operator.sub, "a[...] - b[...]",
-    lambda g, y, a, b: sum_to(g, a.shape),
-    lambda g, y, a, b: sum_to(-g, b.shape),
+    lambda g, y, a, b: g,
+    lambda g, y, a, b: -g,
 )
 multiply = _pairwise(
     "multiply", operator.mul, "a[...] * b[...]",
-    lambda g, y, a, b: sum_to(times(g, b), a.shape),
-    lambda g, y, a, b: sum_to(times(g, a), b.shape),
+    lambda g, y, a, b: times(g, b),
+    lambda g, y, a, b: times(g, a),
 )
 divide = _pairwise(
     "divide", operator.truediv, "a[...] / b[...]",
-    lambda g, y, a, b: sum_to(times_slope(g, lambda b: 1 / b, b), a.shape),
-    lambda g, y, a, b: sum_to(times_slope(-g * a, lambda b: 1 / (b * b), b), b.shape),
+    lambda g, y, a, b: times_slope(g, lambda b: 1 / b, b),
+    lambda g, y, a, b: times_slope(-g * a, lambda b: 1 / (b * b), b),
     low=0.5, kinks="where b is 0 the slope is infinite; a cotangent of 0 meets it as 0",
 )
 
@@ -54,25 +54,25 @@ divide = _pairwise(
 def _power_of_exponent(g: Any, y: Any, a: Any, b: Any) -> Any:
     """The slope y log(a); where a is 0 the power stays 0 whatever the exponent, so that slope is 0."""
     log_a = np.log(np.where(a == 0, 1.0, a))
-    return sum_to(times_slope(g, lambda log_a: y * log_a, log_a), b.shape)
+    return times_slope(g, lambda log_a: y * log_a, log_a)
 
 
 power = _pairwise(
     "power", np.power, "a[...] ^ b[...]",
-    lambda g, y, a, b: sum_to(times_slope(g * b, lambda a: a ** (b - 1), a), a.shape),
+    lambda g, y, a, b: times_slope(g * b, lambda a: a ** (b - 1), a),
     _power_of_exponent,
     low=0.5, kinks="slope to the exponent is 0 where the base is 0, and nan where it is negative",
 )
 maximum = _pairwise(
     "maximum", np.maximum, "maximum(a[...], b[...])",
-    lambda g, y, a, b: sum_to(np.where(a == b, g / 2, np.where(a > b, g, 0)), a.shape),
-    lambda g, y, a, b: sum_to(np.where(a == b, g / 2, np.where(a < b, g, 0)), b.shape),
+    lambda g, y, a, b: np.where(a == b, g / 2, np.where(a > b, g, 0)),
+    lambda g, y, a, b: np.where(a == b, g / 2, np.where(a < b, g, 0)),
     kinks="a tie is shared equally: 1/2 each",
 )
 minimum = _pairwise(
     "minimum", np.minimum, "minimum(a[...], b[...])",
-    lambda g, y, a, b: sum_to(np.where(a == b, g / 2, np.where(a < b, g, 0)), a.shape),
-    lambda g, y, a, b: sum_to(np.where(a == b, g / 2, np.where(a > b, g, 0)), b.shape),
+    lambda g, y, a, b: np.where(a == b, g / 2, np.where(a < b, g, 0)),
+    lambda g, y, a, b: np.where(a == b, g / 2, np.where(a > b, g, 0)),
     kinks="a tie is shared equally: 1/2 each",
 )
 

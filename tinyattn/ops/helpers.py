@@ -35,6 +35,19 @@ def sum_to(g: Any, shape: tuple[int, ...]) -> Any:
     return g.sum(axis=tuple(range(new)) + stretched, keepdims=True).reshape(shape)
 
 
+def summed_back(rule: Callable[..., Any], slot: int) -> Callable[..., Any]:
+    """The rule of a broadcasting op for input ``slot``: what was copied forward is summed backward.
+
+    The rule itself stays within reach as ``even``, for inputs of one shape, where nothing was copied.
+    """
+
+    def whole(g: Any, y: Any, *inputs: Any) -> Any:
+        return sum_to(rule(g, y, *inputs), inputs[slot].shape)
+
+    whole.even = rule  # type: ignore[attr-defined]
+    return whole
+
+
 @functools.cache
 def inverse_order(axes: tuple[int, ...]) -> tuple[int, ...]:
     """The order of axes that undoes a transposition."""

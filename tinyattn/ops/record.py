@@ -70,8 +70,8 @@ class Op:
     """
 
     __slots__ = (
-        "composed", "definition", "differentiable", "forward", "hidden", "input_names", "kinks", "name", "param_names",
-        "plain", "sample", "saves", "variadic", "vjps",
+        "composed", "definition", "differentiable", "even", "forward", "hidden", "input_names", "kinks", "name",
+        "param_names", "plain", "sample", "saves", "variadic", "vjps",
     )
 
     def __init__(
@@ -95,9 +95,13 @@ class Op:
         self.variadic, self.saves, self.hidden = variadic, saves, hidden
         self.vjps: Any = vjps
         self.differentiable = vjps != (None,)
-        # 1 or 2 for the backward loop's short ways: one rule for each input, and no parameters when there are two.
+        # For `tinyattn.quick`: 1 or 2 where each input has a rule, and there are no parameters when there are two; and
+        # what the rules of two inputs of one shape do before `summed_back` sums nothing.
         single = isinstance(vjps, tuple) and None not in vjps and not variadic and not saves
         self.plain = len(inputs) if single and (len(inputs) == 1 or not params) else 0
+        rules: Any = vjps if self.plain == 2 else ()
+        evens = [getattr(rule, "even", None) for rule in rules]
+        self.even = tuple(evens) if evens and None not in evens else None
 
     def __repr__(self) -> str:
         return f"Op({self.name})"
