@@ -128,32 +128,45 @@ print(f"same part of speech: {same:.2f}, by chance {chance:.2f}")
 assert abs(chance - 0.17) < 0.02
 assert same > 2.5 * chance  # and nobody told it what a part of speech is
 # %% [markdown] lang="en"
-# Far more often than by chance, from 72 short sentences. Two of the five numbers can be drawn:
-# %% [markdown] lang="zh" of="ad7a3f"
-# 远远多于靠运气，而这只用了72个短句。五个数里的两个可以画出来：
-# %%
-def drawn(chosen, width=60, height=14):
-    places = unit[[number[word] for word in chosen]][:, 1:3]
-    low, high = places.min(axis=0), places.max(axis=0)
-    sheet = [[" "] * (width + 8) for _ in range(height + 1)]
-    for word, (x, y) in zip(chosen, (places - low) / (high - low)):
-        row, column = round((1 - y) * height), round(x * width)
-        sheet[row][column : column + len(word)] = word
-    return "\n".join("".join(line).rstrip() for line in sheet)
+# Far more often than by chance, from 72 short sentences. Drawn in the plane in which the words differ most
+# (the first two numbers of another singular value decomposition), with a sign for each part of speech, words
+# of a kind gather in one place:
+# %% [markdown] lang="zh" of="414f7f"
+# 远远多于靠运气，而这只用了72个短句。把这些词画在它们差别最大的平面上（再做一次奇异值分解，取头两个数），
+# 每种词性用一种记号，就会看到同一类的词聚在一处：
+# %% picture="words"
+import viz
 
-sheet = drawn("a the my his we i they old new man saw can".split())
-print(sheet)
-assert all(word in sheet for word in ("they", "old", "can"))
+chosen = "a the they you old small new dog table needs has in on".split()
+rows = [number[word] for word in chosen]
+likeness = unit[rows] @ unit[rows].T
+assert likeness[chosen.index("needs"), chosen.index("has")] > 0.5  # both are verbs
+assert likeness[chosen.index("needs"), chosen.index("dog")] < 0.1
+viz.embedding(unit[rows], chosen, groups=tag[rows])
 # %% [markdown] lang="en"
-# With `ta.data.read_glove(path)` you can do the same with vectors made from billions of words.
-#
+# Vectors made from billions of words show more. If you have a file of them in GloVe's text form, give it:
+# `tinyattn learn 8 --vectors FILE`. Which pairs of words lie in the same direction from each other?
+# %% [markdown] lang="zh" of="b7b9fb"
+# 用几十亿个词训练出来的词向量，能看出更多东西。如果你手头有GloVe文本格式的词向量文件，可以这样交给它：
+# `tinyattn learn 8 --vectors FILE`。看看哪几对词，彼此的方向是一样的？
+# %% picture="real_words"
+from tinyattn.learn import vectors_file
+
+def drawn(path, wanted="king queen man woman cat dog paris france berlin germany"):
+    known, table = ta.data.read_glove(path, limit=100_000)
+    place = {word: i for i, word in enumerate(known)}
+    found = [word for word in wanted.split() if word in place]
+    found = found if len(found) > 2 else list(known[:12])
+    return viz.embedding(table[[place[word] for word in found]], found)
+
+path = vectors_file()
+drawn(path) if path else print("no file of vectors was given: the picture above is all")
+# %% [markdown] lang="en"
 # ## Sound: a frame is a vector
 #
 # Sound is 16 000 numbers a second, or 8000 here. Take a short piece, 25 ms, as one vector (a *frame*);
 # move on by 10 ms, and take the next. So neighbouring frames overlap.
-# %% [markdown] lang="zh" of="0ca1ac"
-# 用`ta.data.read_glove(path)`，你可以对用几十亿个词训练出来的词向量做同样的事。
-#
+# %% [markdown] lang="zh" of="590e29"
 # ## 声音：一帧就是一个向量
 #
 # 声音每秒有16000个数，这里是8000个。取一小段，25毫秒，作为一个向量，这就是一*帧*（frame）；
@@ -172,6 +185,8 @@ print(second.shape, "became", F.shape)
 assert F.shape == ((8000 - 200) // 80 + 1, 200) == (98, 200)
 assert (200 / 8000, 80 / 8000) == (0.025, 0.010)  # 25 ms long, 10 ms apart
 assert np.array_equal(F[0, 80:], F[1, :120])  # 120 of 200 numbers are shared
+# %% picture="frames"
+viz.waveform(second[:800], 8000, frame=200, hop=80)
 # %% [markdown] lang="en"
 # About a hundred vectors a second: sound makes *long* sequences. That is why attention over sound often
 # looks only nearby.

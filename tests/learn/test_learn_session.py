@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tinyattn.learn import command, grading, library
+from tinyattn.learn import command, given, grading, library
 from tinyattn.learn.lesson import read_lesson
 from tinyattn.learn.progress import Progress, home
 from tinyattn.learn.session import Screen, Session, steps_of
@@ -481,6 +481,49 @@ def test_hints_in_chinese(at_home: Path, capsys: pytest.CaptureFixture[str]) -> 
     ],
 )
 def test_what_help_cannot_be_given(
+    words: list[str], said: str, at_home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, shown = helped(capsys, *words)
+    assert code == 2 and said in shown
+
+
+# -- word vectors of the reader's own ---------------------------------------------------------------------------
+
+GLOVE = "king 1 2 3\nqueen 1 2.5 3\nman 0 1 1\nwoman 0 1.5 1\n"
+
+
+def test_word_vectors_that_are_given_are_drawn(at_home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (at_home / "glove.txt").write_text(GLOVE, encoding="utf-8")
+    code, said = helped(capsys, "8", "--all", "--vectors", "glove.txt", "-o", "out")
+    assert code == 0 and "queen" in said.split("def drawn")[1]
+    assert "queen" in (at_home / "out" / "08_real_words.svg").read_text(encoding="utf-8")
+    code, said = helped(capsys, "8", "--all", "-o", "out")  # and the file is not remembered
+    assert code == 0 and "no file of vectors was given" in said.split("drawn(path) if path")[1]
+
+
+def test_the_lesson_as_a_script_takes_them_too(at_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["lessons/08_sequences.py", "--vectors", "glove.txt"])
+    assert given.vectors_file() == Path("glove.txt")
+    monkeypatch.setattr(sys, "argv", ["anything.py", "--vectors", "glove.txt"])  # somebody else's option
+    assert given.vectors_file() is None
+
+
+def test_a_file_of_vectors_that_is_broken_is_told_with_its_line(
+    at_home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (at_home / "glove.txt").write_text(GLOVE + "dog 1 x 2\n", encoding="utf-8")
+    code, said = helped(capsys, "8", "--all", "--vectors", "glove.txt")
+    assert code == 1 and "glove.txt, line 5" in said and "Traceback" not in said
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["8", "--vectors", "none.txt"], "--vectors none.txt: there is no such file."),
+        (["7", "--vectors", "none.txt"], "lesson 07 uses no word vectors; lesson 08 does."),
+    ],
+)
+def test_vectors_that_are_not_there_or_not_wanted(
     words: list[str], said: str, at_home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     code, shown = helped(capsys, *words)

@@ -10,12 +10,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from tinyattn.learn.given import vectors_file
     from tinyattn.learn.grading import grade, hint, reveal
 
-__all__ = ["grade", "hint", "reveal"]
+__all__ = ["grade", "hint", "reveal", "vectors_file"]
 
 
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module("tinyattn.learn.grading"), name)
+    home = "given" if name == "vectors_file" else "grading"
+    return getattr(import_module(f"tinyattn.learn.{home}"), name)

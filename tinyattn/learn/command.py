@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tinyattn.errors import TinyattnError
 from tinyattn.files import write_folder_whole, write_whole
-from tinyattn.learn import grading, library
+from tinyattn.learn import given, grading, library
 from tinyattn.learn.exercises import Exercise, find_exercise
 from tinyattn.learn.lesson import Lesson, LessonError
 from tinyattn.learn.notebook import notebook
@@ -61,6 +61,7 @@ def _parser() -> argparse.ArgumentParser:
         asked.add_argument(option, nargs="?", const="", metavar="EXERCISE", help=text)
     parser.add_argument("--anyway", action="store_true", help="with --reveal: even if hints are left")
     parser.add_argument("--teacher", action="store_true", help="write plan, figures, steppers, solutions into --out")
+    parser.add_argument("--vectors", type=Path, metavar="FILE", help="word vectors (GloVe text) for lesson 08")
     parser.add_argument("--restart", action="store_true", help="begin at the first step, not where you stopped")
     parser.add_argument("--lang", choices=["en", "zh"], help="language of the prose; default: from the locale")
     parser.add_argument(
@@ -80,12 +81,15 @@ def _walk(arguments: argparse.Namespace, screen: Screen) -> int:
         return _help_with(lesson, arguments, screen)
     if arguments.notebook:
         return _write_notebook(lesson, screen, checked_folder(arguments.out))
+    vectors = _checked_vectors(arguments.vectors, lesson)
     progress = Progress()
     if progress.trouble:
         screen.alarm(progress.trouble)
     session = Session(lesson, screen, progress, checked_folder(arguments.out))
     session.waiting = not arguments.all
-    code = session.walk(0 if arguments.all else begin(lesson, progress, screen, arguments.restart))
+    start = 0 if arguments.all else begin(lesson, progress, screen, arguments.restart)
+    with given.vectors_from(vectors):
+        code = session.walk(start)
     if code == 0 and progress.done(lesson.number) and not progress.step(lesson.number, lesson.fingerprint):
         _say_next(lesson, screen)
     return code
@@ -136,6 +140,17 @@ def chosen(lesson: Lesson, word: str) -> Exercise:
         names = ", ".join(one.function for one in every)
         raise LessonError(f"lesson {lesson.number} has no exercise {word!r}; it has {names}.")
     return found[0]
+
+
+def _checked_vectors(path: Path | None, lesson: Lesson) -> Path | None:
+    """The file of word vectors; one that is not there, or is not wanted, is told before the lesson begins."""
+    if path is None:
+        return None
+    if not any("vectors_file" in cell.code for cell in lesson.cells):
+        raise LessonError(f"--vectors {path}: lesson {lesson.number} uses no word vectors; lesson 08 does.")
+    if not path.is_file():
+        raise LessonError(f"--vectors {path}: there is no such file.")
+    return path
 
 
 def _write_notebook(lesson: Lesson, screen: Screen, out: Path) -> int:
