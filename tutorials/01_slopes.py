@@ -104,10 +104,10 @@ digits = {kind.__name__: -np.log10(np.finfo(kind).eps) for kind in (np.float64, 
 print("digits kept:", digits)
 assert [round(number) for number in digits.values()] == [16, 7]
 
-steps = [10.0**-k for k in range(1, 18)]
+steps = [10.0**-k for k in range(18)]
 errors = [mean_error(h) for h in steps]
 for h, error in zip(steps, errors):
-    print(f"h = {h:.0e}   relative error {error:.1e}  {'#' * round(17 + np.log10(error))}")
+    print(f"h = {h:.0e}   relative error {error:.1e}")
 
 assert 1e-6 <= steps[int(np.argmin(errors))] <= 1e-4 and min(errors) < 1e-9
 assert central(np.exp, 1.0, 1e-17) == 0.0  # 1 + h is 1 for the computer: no change at all
@@ -139,15 +139,24 @@ for h in (1e-1, 1e-2, 1e-3, 1e-5, 1e-7):
 assert mean_error(1e-5, np.float32) > 1e-3  # a right slope, and the check says no
 assert mean_error(1e-7, np.float32) > 0.1
 assert min(mean_error(10.0**-k, np.float32) for k in range(1, 8)) > 1e-5  # no h saves it
+# %% picture="valleys"
+import viz
+
+short = [mean_error(h, np.float32) for h in steps[:8]]
+assert np.argmin(short) < np.argmin(errors)  # 32 bits: the valley comes earlier
+viz.curve({"float64": errors, "float32": short}, log=True,
+          x_title="k, for h = 10⁻ᵏ", title="Relative error of the slope of eˣ")
 # %% [markdown] lang="en"
-# So: check in 64 bits, with h about 1e-5. All checks of tinyattn do.
+# The picture shows both valleys: to the left of each the formula is too coarse, to the right rounding
+# wins. So: check in 64 bits, with h about 1e-5. All checks of tinyattn do.
 #
 # ## Many knobs: the gradient
 #
 # A function of many numbers has one slope for each of them, all others held still. Together they are the
 # **gradient**, an array of the same shape. Predict before you run: f(w) = w₀² + 10 w₁ at w = (3, 5).
-# %% [markdown] lang="zh" of="362e7e"
-# 所以：用64位数检验，h取1e-5左右。tinyattn的所有检验都是这样做的。
+# %% [markdown] lang="zh" of="f47ed0"
+# 图里能看到两个谷：谷的左边，公式太粗；谷的右边，舍入占了上风。所以：用64位数检验，h取1e-5左右。
+# tinyattn的所有检验都是这样做的。
 #
 # ## 许多旋钮：梯度
 #

@@ -93,6 +93,16 @@ print(arrived)
 assert arrived == {"a": 3, "b": 8, "total": 3}
 assert len(graph.contributions) == 4  # one for each arrow, however many paths there are
 # %% [markdown] lang="en"
+# Look: the arrows of lesson 02, turned round. Each carries one piece; where two arrive, stands a plus.
+# %% [markdown] lang="zh" of="38262c"
+# 看图：第02课的箭头都掉过头来。每个箭头带着一份；两份到达的地方有一个加号。
+# %% picture="walk"
+import viz
+
+drawing = viz.draw(y, gradients=True, view="backward", show=("op", "grad"), legend=False)
+assert "8" in drawing.text
+drawing
+# %% [markdown] lang="en"
 # ## "The `+=` must be a bug"
 #
 # Suppose each piece *replaced* what was there. Many do, in their first engine.

@@ -43,6 +43,17 @@ print("gradient of b:", b.grad)
 assert b.grad.tolist() == [111, 222] == G.sum(axis=0).tolist()
 assert b.grad.shape == b.shape  # always: a gradient has the shape of its tensor
 # %% [markdown] lang="en"
+# Look at b and Y: in Y every row has a gradient of its own, in b they have become one row.
+# %% [markdown] lang="zh" of="aee7ea"
+# 看看图里的b和Y：在Y里每一行各有自己的梯度，到了b，它们合成了一行。
+# %% picture="rows_added"
+import viz
+
+loss = ta.sum(Y * G)  # a single number whose slopes for Y are G
+gradients = {node.name: node.grad for node in ta.Graph.of(loss, gradients=True).nodes}
+assert gradients["Y"].tolist() == G.tolist() and gradients["b"].tolist() == [111, 222]
+viz.draw(loss, gradients=True, legend=False)
+# %% [markdown] lang="en"
 # ## And adding forwards is repeating backwards
 #
 # The other way round: s = x₀ + x₁ + x₂ changes as fast as each of them. So the one slope that arrives at

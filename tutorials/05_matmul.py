@@ -47,6 +47,19 @@ print("dW =\n", W.grad)
 assert W.grad[0, 0] == 1 * 10 + 3 * 1  # by X[0, 0] to Y[0, 0], and by X[1, 0] to Y[1, 0]
 assert W.grad.tolist() == [[13, 0], [24, 0]]
 # %% [markdown] lang="en"
+# Look: the way back, with the rule at Y in the notation of the books. A bar marks a gradient, so Ȳ is our
+# G.
+# %% [markdown] lang="zh" of="955a1f"
+# 看图：这是往回走的路，Y那里用书上的记号写着规则。头上的横线表示梯度，所以Ȳ就是我们的G。
+# %% picture="both_factors"
+import viz
+
+L = ta.sum(Y * G)  # a single number whose slopes for Y are G
+shown = ("op", "rule", "grad")
+drawing = viz.draw(L, view="backward", gradients=True, show=shown, legend=False)
+assert "W̄ = Xᵀ Ȳ" in drawing.text and "X̄ = Ȳ Wᵀ" in drawing.text
+drawing
+# %% [markdown] lang="en"
 # ## The sum over i is a matrix product
 #
 # In Σᵢ X[i, k] · G[i, j] the summed index i is the *first* of X. A matrix product sums over the *last*

@@ -130,16 +130,22 @@ proof = derivation.prove()
 print(proof)
 assert "W̄ = Xᵀ Ȳ" in str(derivation) and "proved for all sizes" in str(proof)
 # %% [markdown] lang="en"
-# Read the lines from the top: each is one step of lesson 03's walk, as a formula.
-#
+# Read the lines from the top: each is one step of lesson 03's walk, as a formula. In the picture each
+# stands at its node.
+# %% [markdown] lang="zh" of="b2d6d8"
+# 从上往下读：每一行都是第03课那一遍里的一步，只是写成了公式。图里，每一行写在自己的结点上。
+# %% picture="formulas"
+import viz
+
+shown = ("op", "rule", "grad")
+viz.draw(L, view="backward", gradients=True, show=shown, legend=False)
+# %% [markdown] lang="en"
 # ## A difference without subtraction
 #
 # Rounding spoilt the differences of lesson 01, because they subtract two nearly equal numbers. There is a
 # trick: go a tiny step h in the *imaginary* direction, f(x + ih). Its imaginary part, divided by h, is
 # the slope. Nothing is subtracted, so h may be as small as one likes. This is the **complex step**.
-# %% [markdown] lang="zh" of="32195b"
-# 从上往下读：每一行都是第03课那一遍里的一步，只是写成了公式。
-#
+# %% [markdown] lang="zh" of="a4a749"
 # ## 不做减法的差分
 #
 # 第01课的差分毁在舍入上，因为它要把两个几乎相等的数相减。有一个窍门：往*虚数*方向走极小的一步h，即

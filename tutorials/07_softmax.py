@@ -199,17 +199,26 @@ for loud in (1, 3, 10):
     print(f"scores {scores}   largest share {largest:.5f}   sum |J| {sizes[-1]:.5f}")
 
 assert sizes[0] > sizes[1] > sizes[2] and sizes[2] < sizes[0] / 1000
+# %% picture="sure_and_deaf"
+import viz
+
+scores = [loud * np.array([2.0, 1.0, 0.0]) for loud in range(11)]
+largest = [ta.softmax(x).data.max() for x in scores]
+slopes = [np.abs(ta.jacobian(ta.softmax, x).data).sum() for x in scores]
+assert int(np.argmax(slopes)) == 0 and largest == sorted(largest)
+viz.curve({"largest share": largest, "sum |J|": slopes}, x_title="loudness",
+          title="Softmax of loudness times (2, 1, 0)")
 # %% [markdown] lang="en"
-# Less than a thousandth is left: a softmax that has decided no longer learns. Lesson 12 shows why
-# attention runs into this, and the cure, √d.
+# Less than a thousandth is left: a softmax that has decided no longer learns. In the picture one line goes
+# to 1 while the other dies away. Lesson 12 shows why attention runs into this, and the cure, √d.
 #
 # ## With the logarithm: p − y
 #
 # As the last step of a classifier, softmax is followed by the loss −log p of the right class. Two
 # awkward rules, one after the other, and they simplify to the plainest gradient there is.
-# %% [markdown] lang="zh" of="c743fe"
-# 剩下不到千分之一：已经打定主意的softmax，不再学习。第12课会说明为什么注意力会碰到这个问题，
-# 以及它的解药√d。
+# %% [markdown] lang="zh" of="18b63c"
+# 剩下不到千分之一：已经打定主意的softmax，不再学习。图里，一条线升到1，另一条就衰减下去。
+# 第12课会说明为什么注意力会碰到这个问题，以及它的解药√d。
 #
 # ## 配上对数：p − y
 #

@@ -152,6 +152,7 @@ viz.embedding(unit[rows], chosen, groups=tag[rows])
 # %% picture="real_words"
 from tinyattn.learn import vectors_file
 
+
 def drawn(path, wanted="king queen man woman cat dog paris france berlin germany"):
     known, table = ta.data.read_glove(path, limit=100_000)
     place = {word: i for i, word in enumerate(known)}

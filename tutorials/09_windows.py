@@ -86,7 +86,7 @@ def train(k, steps=100):
         np.add.at(W, rows, -10 / len(rows) * slope[:, None, :])  # repeated rows add up
     return W
 
-models = {k: train(k) for k in (0, 1, 3, 8)}
+models = {k: train(k) for k in range(9)}
 assert models[0].shape == (len(words), len(tags))
 # %% [markdown] lang="en"
 # ## One word at a time
@@ -158,6 +158,13 @@ for k, W in models.items():
 assert accuracy(1, learn_from)[0] > 0.99 and accuracy(8, learn_from)[0] > 0.99
 assert accuracy(8, held_out)[0] < accuracy(1, held_out)[0]  # overfitting
 assert models[8].size == 17 * models[0].size
+# %% picture="overfitting"
+import viz
+
+curves = {name: [accuracy(k, sentences)[0] for k in models]
+          for name, sentences in (("learned from", learn_from), ("held out", held_out))}
+assert np.argmax(curves["held out"]) == 1
+viz.curve(curves, x_title="k: words to each side", title="Share of words tagged rightly")
 # %% [markdown] lang="en"
 # What it has seen it knows by heart, at every width. On new sentences the wide window is *worse*: it has
 # seventeen times the numbers to learn from the same 60 sentences, and finds reasons in words that are

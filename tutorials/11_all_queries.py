@@ -55,15 +55,20 @@ print("largest difference to the loop:", np.abs(B.data - one_by_one).max())
 assert np.allclose(B.data, one_by_one, rtol=0, atol=1e-14)
 assert np.allclose(B.data[1], [2.4621, 1.7864], atol=5e-5)  # the b of lesson 10
 # %% [markdown] lang="en"
-# Rows 2 and 4, of course: row i is asked by word i.
-#
+# Rows 2 and 4, of course: row i is asked by word i. Look at both tables, before and after softmax:
+# %% [markdown] lang="zh" of="7e7563"
+# 当然是第2行和第4行：第i行由第i个词来提问。看看softmax之前和之后的两张表：
+# %% picture="stages"
+import viz
+
+assert np.allclose(weights.data.sum(axis=1), 1)  # each row of the second table
+viz.attention(weights, words, scores=scores)
+# %% [markdown] lang="en"
 # ## Nobody listens in
 #
 # The loop shows something that the matrices hide: the queries do not know of each other. Change the
 # query of one word, and only *its* output can change.
-# %% [markdown] lang="zh" of="11806e"
-# 当然是第2行和第4行：第i行由第i个词来提问。
-#
+# %% [markdown] lang="zh" of="8bf7d7"
 # ## 谁也听不见别人的问题
 #
 # 循环能让人看出一件藏在矩阵里的事：各个查询互不相干。改变一个词的查询，只有*它自己*的输出会变。

@@ -102,13 +102,25 @@ assert by_d[512][0] < 0.08  # nearly 1/16: nobody is looked at
 assert by_root[512][1] > 5 * plain[512][1]  # and the gradient flows again
 # %% [markdown] lang="en"
 # Too calm is as bad: with d the weights become all alike as d grows. Only with √d does the width not
-# matter.
-#
+# matter. Four queries and six keys of width 64, as they are and divided by √64:
+# %% [markdown] lang="zh" of="572652"
+# 太安静也一样糟：除以d的话，d越大，各个权重就越趋于相等。只有除以√d，结果才与宽度无关。
+# 下面是宽度为64的四个查询和六个键，先是原样的，再是除以√64的：
+# %% picture="unscaled"
+import viz
+
+other = np.random.default_rng(64)
+chance = other.normal(size=(4, 64)) @ other.normal(size=(6, 64)).T
+asking, answering = ["q1", "q2", "q3", "q4"], ["k1", "k2", "k3", "k4", "k5", "k6"]
+viz.attention(ta.softmax(chance), asking, answering, title="softmax(Q Kᵀ)")
+# %% picture="scaled"
+sharp, soft = ta.softmax(chance).data.max(axis=1), ta.softmax(chance / 8).data.max(axis=1)
+assert (sharp > soft).all() and sharp.max() > 0.9
+viz.attention(ta.softmax(chance / 8), asking, answering, title="softmax(Q Kᵀ / √d)")
+# %% [markdown] lang="en"
 # Two cautions. It holds *at the start*; training may make scores as large as it likes. And √d_k is not
 # "the size of the key tensor": d_k is the number of entries of *one* query or key.
-# %% [markdown] lang="zh" of="84df03"
-# 太安静也一样糟：除以d的话，d越大，各个权重就越趋于相等。只有除以√d，结果才与宽度无关。
-#
+# %% [markdown] lang="zh" of="13c33a"
 # 有两点要当心。第一，这个结论只在*训练开始时*成立；训练可以把分数变得要多大有多大。第二，
 # √d_k里的d_k不是“键这个张量（tensor）的大小”，而是*一个*查询或一个键的元素个数。
 # %%

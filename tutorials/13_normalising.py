@@ -179,6 +179,21 @@ assert errors["relu"][1] > 0.9  # as bad as guessing: many small scores add up
 assert errors["relu / n"][1] > 0.5  # made for n = 6: now far too quiet
 assert errors["relu / sum"][1] > 0.5  # a mean again, but not sharp enough
 # %% [markdown] lang="en"
+# Look at the weights in one sentence of 24 words: a row for each rule, a column for each of the first
+# eight words; the wanted one is among them.
+# %% [markdown] lang="zh" of="8c46eb"
+# 看看一个24词句子里的权重：每种做法一行，前八个词各一列，要找的词就在其中。
+# %% picture="rules"
+import viz
+
+keys, query, _, _ = sentences(n=24, count=2000, seed=2)
+same = (keys[:, :8] == query[:, None]).all(axis=2)  # which equals the query
+at = int(np.argmax(same.any(axis=1)))
+each = [rule(ta.tensor(keys[at] @ query[at]) * learned[name] / np.sqrt(8)).data[:8]
+        for name, rule in rules.items()]
+assert [int(np.argmax(row)) for row in each] == [int(np.argmax(same[at]))] * 4
+viz.attention(np.array(each), list(rules), [f"k{i + 1}" for i in range(8)])
+# %% [markdown] lang="en"
 # Softmax wins here, and one sees why: exp makes a clear winner out of a lead in score, relu only passes
 # the lead on. Dividing by n keeps the size, yet a look-up does not want its winner divided by n. This is
 # *one* task, made for looking up. Where a mean of many words is wanted, relu / n does well in large

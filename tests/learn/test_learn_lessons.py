@@ -96,7 +96,8 @@ def test_an_explanation_is_short_and_a_lesson_has_at_most_eight_screens(lesson: 
 
 @pytest.mark.parametrize("lesson", LESSONS, ids=by_name)
 def test_a_lesson_has_its_rhythm(lesson: Lesson) -> None:
-    """It asks, lets the reader predict, checks, and ends in three lines."""
+    """It asks, lets the reader predict, has something to look at, checks, and ends in three lines."""
+    assert any("picture" in cell.tags for cell in lesson.cells)
     assert "**Question.**" in lesson.cells[0].text("en")
     predictions = [at for at, cell in enumerate(lesson.cells) if cell.tags.get("role") == "predict"]
     assert len(predictions) >= 2
