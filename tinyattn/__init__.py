@@ -115,6 +115,7 @@ from tinyattn.transforms import elementwise_grad, grad, hessian, hvp, jacobian, 
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from tinyattn.compiled import compile
     from tinyattn.detect import detect_nan
     from tinyattn.parts import backward_in_parts
     from tinyattn.sweeps import sweep
@@ -132,6 +133,7 @@ _LATER = {
     "check": "tinyattn.check",
     "symbolic": "tinyattn.symbolic",
     "learn": "tinyattn.learn",
+    "handover": "tinyattn.handover",
 }
 _LATER_NAMES = {
     "compile": "tinyattn.compiled",
@@ -161,7 +163,7 @@ __all__ = [
     "ArgumentError", "ArgumentTypeError", "AxisError", "DTypeError", "DataFileError", "GradientLost",
     "Graph", "GraphError", "IndexRangeError", "MissingLibraryError", "MissingToolError", "NanError",
     "Op", "RuleError", "ShapeError", "SweepError", "Tensor", "TinyattnError", "abs", "add", "apply", "astype",
-    "backward_in_parts", "binary_cross_entropy_with_logits", "broadcast_to", "clip", "concatenate", "cos",
+    "backward_in_parts", "binary_cross_entropy_with_logits", "broadcast_to", "clip", "compile", "concatenate", "cos",
     "cosine_similarity", "cross_entropy", "detect_nan", "divide", "dot", "dropout", "einsum", "elementwise_grad",
     "embedding", "erf", "exp", "expand_dims", "flip", "gelu", "grad", "hessian", "hvp", "index",
     "jacobian", "jvp", "layer_norm", "leaky_relu", "log", "log_softmax", "logsumexp", "masked_fill",

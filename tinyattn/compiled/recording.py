@@ -1,0 +1,363 @@
+"""Record a function twice, on two sets of numbers, and make sure that both records say the same.
+
+What comes out is a list of steps, forward and backward alike, because gradients inside the function are recorded as
+any other operation.  Whatever differs between the two records was decided by numbers, by chance or by something
+that changed meanwhile, and is refused by name.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from _thread import allocate_lock
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+import tinyattn as ta
+from tinyattn.compiled import watched
+from tinyattn.compiled.expanding import EXPANDED
+from tinyattn.compiled.watched import Watched, WatchedWhole, raw
+from tinyattn.errors import GraphError, message
+from tinyattn.mode import mode, switched
+from tinyattn.names import place_text, title
+from tinyattn.ops import Op
+from tinyattn.tensor import Constant, Tensor, new_leaf, number_or_array
+
+_one_at_a_time = allocate_lock()
+_ALONE = sys.getrefcount(raw(new_leaf(Tensor, np.zeros(1), False))) + 1
+"""References to the numbers of a leaf that nobody shares, in a loop over leaves."""
+_HERE = os.path.dirname(os.path.abspath(__file__))
+_CALLERS = tuple(os.path.join(_HERE, name) for name in ("function.py", "program.py", "recording.py"))
+
+
+class Step:
+    """One recorded operation: what it was, what went in, and what came out.
+
+    ``params`` holds a tensor in the place of an array of whole numbers or booleans that is one of the record's own.
+    """
+
+    __slots__ = ("hint", "inputs", "op", "params", "place", "result", "rule", "title")
+
+    def __init__(self, op: Op, inputs: tuple[Tensor, ...], params: tuple[Any, ...], result: Tensor) -> None:
+        self.op, self.inputs, self.params, self.result = op, inputs, params, result
+        self.rule = mode.scope[:1] == ("backward",)
+        self.title, self.hint, self.place = "", "", ""
+
+
+class Record:
+    """What one call of a function did.
+
+    Attributes
+    ----------
+    arguments : list of Tensor
+        Stand-ins of the tensors and arrays among the arguments.
+    steps : list of Step
+    result : Any
+        What the function returned.
+    slopes : dict of int to Tensor
+        For a tensor by identity: whose cotangent it is a part of.
+    """
+
+    def __init__(self, arguments: list[Tensor], start: int) -> None:
+        self.arguments, self.start = arguments, start
+        self.steps: list[Step] = []
+        self.result: Any = None
+        self.slopes: dict[int, Tensor] = {}
+        self._kept: list[Any] = []  # so that an identity stays that of one object
+        self._known: dict[int, Tensor] = {}
+        self.outside: dict[int, tuple[Tensor, Tensor]] = {}
+
+    def stand_in(self, x: Tensor) -> Tensor:
+        """A watched tensor in the place of one from outside, so that rules may ask how large its numbers are."""
+        if x.order > self.start or isinstance(x, Watched):
+            return x
+        if id(x) not in self.outside:
+            other = new_leaf(Watched if x.dtype.kind == "f" else WatchedWhole, raw(x), x.requires_grad)
+            other.order = x.order
+            self.outside[id(x)] = x, other
+        return self.outside[id(x)][1]
+
+    def note(self, node: Tensor) -> None:
+        """See a result as it is recorded: what `mode.watch` is for."""
+        op: Any = node.op
+        inputs = tuple([self.stand_in(x) for x in node.inputs])
+        node._left, node._right = inputs if len(inputs) == 2 else (inputs[0] if len(inputs) == 1 else inputs, None)
+        for x in inputs:
+            if type(x) is Tensor and sys.getrefcount(raw(x)) > _ALONE:
+                raise detached_outside(x)
+        params = self._own(op, inputs, node.params)
+        node.__class__ = WatchedWhole if raw(node).dtype.kind != "f" else Watched
+        if raw(node).dtype.kind != "f":
+            node.requires_grad = False
+        op = EXPANDED.get(op.name, op)
+        if op.name in ("where", "softmax") or op.composed is not None:
+            node.params = params  # so that the rule's mask is known to be this one
+        if op.composed is not None:
+            node.op = op
+            plain = op.composed(*inputs, *params)
+            plain = plain if plain.dtype == raw(node).dtype else ta.astype(plain, raw(node).dtype)
+            self.steps.append(Step(watched.DETACH, (plain,), (), node))
+        else:
+            self.steps.append(Step(op, inputs, params, node))
+
+    def pulled(self, node: Tensor, slot: int, contribution: Any) -> None:
+        """See a vector-Jacobian product: what `mode.watch_backward` is for."""
+        self._kept.append(contribution)
+        self.slopes.setdefault(id(contribution), node.inputs[slot])
+
+    def _own(self, op: Op, inputs: tuple[Tensor, ...], params: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Put tensors in the place of arrays that were read from them."""
+        read = [x for x in watched.readings if not any(x is y for y in inputs)]
+        watched.readings.clear()
+        used: list[Tensor] = []
+        found = tuple(self._known_array(param, read, used) for param in params)
+        lost = [x for x in read if not any(x is y for y in used)]
+        if lost:
+            raise reads_numbers(lost[0], op.name)
+        return found
+
+    def _known_array(self, param: Any, read: list[Tensor], used: list[Tensor]) -> Any:
+        """The tensor that an array was read from, or the array itself."""
+        if isinstance(param, tuple):
+            return tuple(self._known_array(part, read, used) for part in param)
+        if not isinstance(param, np.ndarray):
+            return param
+        match = next((x for x in read if _same_numbers(param, raw(x))), None)
+        if match is not None:
+            used.append(match)
+            self._kept.append(param)
+            same = raw(match).size != param.size or match.shape == param.shape
+            self._known[id(param)] = match if same else ta.reshape(match, param.shape)
+        return self._known.get(id(param), param)
+
+
+def detached_outside(x: Tensor) -> GraphError:
+    """Say that the numbers of a tensor from outside came in without the tensor."""
+    return GraphError(
+        message(
+            f"compile: the function uses the numbers of a tensor from outside without the tensor"
+            f"{' at ' + place_text(x) if place_text(x) else ''}.",
+            "w.detach() of such a tensor gives the numbers of now, and the program would keep them for ever.",
+            "Give the tensor as an argument; detach() of an argument is part of the program.",
+        )
+    )
+
+
+def changed_outside(x: Tensor) -> GraphError:
+    """Say that the function assigns a tensor from outside."""
+    return GraphError(
+        message(
+            f"compile: the function changes {place_text(x) or 'a tensor from outside'} by assign.",
+            "A program computes results; what else a function does would happen once, while it is recorded.",
+            "Return the new numbers, and assign them outside.",
+        )
+    )
+
+
+def reads_numbers(x: Tensor, op: str) -> GraphError:
+    """Say that an operation takes whole numbers or booleans out of a tensor in a way that no program can repeat."""
+    return GraphError(
+        message(
+            f"compile: {op} reads the numbers of {place_text(x) or 'an argument'} to make something else of them.",
+            "The program can use whole numbers and masks as they are given, as indices, masks and targets.",
+            "Make the array outside, and give it as an argument.",
+        )
+    )
+
+
+def _same_numbers(param: np.ndarray, value: Any) -> bool:
+    """Whether an array is another one, perhaps in another shape or spread over more axes."""
+    value = np.asarray(value)
+    if (param.dtype.kind == "b") != (value.dtype.kind == "b"):
+        return False
+    if param.size == value.size:
+        return np.array_equal(param.ravel(), value.ravel())
+    try:
+        return np.array_equal(param, np.broadcast_to(value, param.shape))
+    except ValueError:
+        return False
+
+
+def record(f: Callable[..., Any], arrays: Sequence[Any], call: Callable[[list[Tensor], Record], Any]) -> Record:
+    """Call a function on stand-ins for its arrays, and list what it does.
+
+    Parameters
+    ----------
+    f : callable
+        Only for its name in messages.
+    arrays : sequence of array
+    call : callable
+        Takes the stand-ins and the record, and gives the result of the function.
+    """
+    leaves = [_stand_in(array) for array in arrays]
+    found = Record(leaves, max((x.order for x in leaves), default=new_leaf(Tensor, 0.0, False).order))
+    watched.readings.clear()
+    with switched(watch=found.note, watch_backward=found.pulled, recording=True), np.errstate(all="ignore"):
+        found.result = call(leaves, found)
+    if watched.readings:
+        raise reads_numbers(watched.readings[0], "the function")
+    for x, other in found.outside.values():
+        if x.order != other.order:
+            raise changed_outside(x)
+    _keep_what_counts(found)
+    return found
+
+
+def _stand_in(array: Any) -> Tensor:
+    number = array.dtype.kind == "f"
+    leaf = new_leaf(Watched if number else WatchedWhole, number_or_array(np.array(array)), False)
+    leaf.requires_grad = number
+    return leaf
+
+
+def other_numbers(array: Any, rng: np.random.Generator) -> Any:
+    """Numbers of the same kind, sign and range, for a second record."""
+    array = np.asarray(array)
+    if array.dtype.kind == "f":
+        return (array * rng.uniform(0.5, 1.5, array.shape)).astype(array.dtype)
+    if array.dtype.kind == "b":
+        return rng.random(array.shape) < 0.5
+    if array.size == 0:
+        return array
+    return rng.integers(array.min(), array.max(), array.shape, endpoint=True).astype(array.dtype)
+
+
+def record_checked(f: Callable[..., Any], arrays: Sequence[Any], call: Any, twice: bool) -> Record:
+    """Record on the numbers given and, if wanted, again on others; refuse what differs."""
+    with _one_at_a_time:
+        first = record(f, arrays, call)
+        if twice:
+            rng = np.random.default_rng(0)
+            second = record(f, [other_numbers(array, rng) for array in arrays], call)
+            _compare(first, second, getattr(f, "__name__", "the function"))
+    return first
+
+
+def tensors_in(result: Any) -> list[Tensor]:
+    """The tensors of a result, in order, also inside lists, tuples and dictionaries."""
+    if isinstance(result, Tensor):
+        return [result]
+    if isinstance(result, (list, tuple)):
+        return [x for part in result for x in tensors_in(part)]
+    if isinstance(result, dict):
+        return [x for part in result.values() for x in tensors_in(part)]
+    return []
+
+
+def _keep_what_counts(found: Record) -> None:
+    """Drop the steps that no result needs."""
+    needed = {id(x) for x in tensors_in(found.result)}
+    kept = []
+    for step in reversed(found.steps):
+        if id(step.result) in needed:
+            needed.update(id(x) for x in (*step.inputs, *tensors_in(step.params)))
+            kept.append(step)
+    found.steps = kept[::-1]
+
+
+def _compare(first: Record, second: Record, name: str) -> None:
+    """Refuse what differs between two records of one function."""
+    if len(first.steps) != len(second.steps):
+        raise _differs(name, "does another number of operations", "")
+    places = {id(x): -1 - n for n, x in enumerate(first.arguments)}
+    others = {id(x): -1 - n for n, x in enumerate(second.arguments)}
+    for number, (one, two) in enumerate(zip(first.steps, second.steps, strict=True)):
+        how = _difference(one, two, places, others, first.start)
+        if how:
+            raise _differs(name, how, place_text(one.result))
+        places[id(one.result)] = others[id(two.result)] = number
+    ends = [[_end(x, table) for x in tensors_in(found.result)] for found, table in ((first, places), (second, others))]
+    if ends[0] != ends[1]:
+        raise _differs(name, "returns other things", "")
+
+
+def _difference(one: Step, two: Step, places: dict[int, int], others: dict[int, int], start: int) -> str:
+    """What two steps do differently, in words; nothing where they are the same."""
+    if one.op.name != two.op.name or len(one.inputs) != len(two.inputs):
+        return f"does {one.op.name} once and {two.op.name} the other time"
+    if one.result.shape != two.result.shape:
+        return f"gives {one.op.name} another shape"
+    for x, y in zip(one.inputs, two.inputs, strict=True):
+        if not _same_operand(x, y, places, others, start):
+            return f"gives {one.op.name} other constants"
+    return "" if _same(one.params, two.params, places, others) else f"gives {one.op.name} other settings"
+
+
+def _end(x: Tensor, places: dict[int, int]) -> Any:
+    return places.get(id(x), (x.shape, np.asarray(raw(x)).tobytes()))
+
+
+def _same_operand(x: Tensor, y: Tensor, places: dict[int, int], others: dict[int, int], start: int) -> bool:
+    if id(x) in places or id(y) in others:
+        return places.get(id(x)) == others.get(id(y))
+    return _same_constant(x, y, start)
+
+
+def _same_constant(x: Tensor, y: Tensor, start: int) -> bool:
+    """Whether two constants are the same; one from outside the function is the very same tensor."""
+    if x.order <= start or y.order <= start:
+        return raw(x) is raw(y)
+    return _same_array(raw(x), raw(y))
+
+
+def _same_array(a: Any, b: Any) -> bool:
+    return a is b or (a.shape == b.shape and a.dtype == b.dtype and a.tobytes() == b.tobytes())
+
+
+def _same(a: Any, b: Any, places: dict[int, int], others: dict[int, int]) -> bool:
+    if a is b and not isinstance(a, Tensor):
+        return True
+    if isinstance(a, Tensor) and isinstance(b, Tensor):
+        return places.get(id(a)) == others.get(id(b))
+    if isinstance(a, tuple) and isinstance(b, tuple):
+        return len(a) == len(b) and all(_same(x, y, places, others) for x, y in zip(a, b, strict=True))
+    if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
+        return _same_array(a, b)
+    return type(a) is type(b) and bool(a == b or (a != a and b != b))
+
+
+def _differs(name: str, how: str, where: str) -> GraphError:
+    return GraphError(
+        message(
+            f"compile: {name}, recorded twice, {how}" + (f" at {where}." if where else "."),
+            "Something was decided by the numbers, by chance (dropout), or by what changed between two calls; "
+            "a program that is recorded once would repeat one of them for ever.",
+            "Give what changes as an argument (a mask for dropout), choose with ta.where, or do not compile this.",
+        )
+    )
+
+
+def name_steps(found: Record, given: dict[int, str]) -> None:
+    """Give each step the learner's word for its result; the cotangent of ``Q`` is ``d_Q``."""
+    words: dict[int, str] = dict(given)
+    words.update((id(other), given[id(x)]) for x, other in found.outside.values() if id(x) in given)
+    targets = dict(found.slopes)
+    for step in found.steps:
+        result = step.result
+        if id(result) not in targets and step.op.name == "add":  # contributions to one cotangent are added up
+            parts = [targets.get(id(x)) for x in step.inputs]
+            if parts[0] is not None and parts[0] is parts[1]:
+                targets[id(result)] = parts[0]
+        target = targets.get(id(result))
+        if target is not None and id(target) in words:
+            step.title = f"d_{words[id(target)]}"
+        elif target is not None:
+            step.hint = f"d_{target.op.name}" if target.op is not None else "d_given"
+        elif not step.rule:
+            word, own = title(result, {})
+            made_here = result.code is not None and result.code.co_filename.startswith(_CALLERS)
+            step.title = word if own and not made_here else ""
+        same = _same_but_for_one(step)
+        if step.title or id(same) in words:
+            words[id(result)] = step.title or words[id(same)]
+        step.place = place_text(result)
+
+
+def _same_but_for_one(step: Step) -> Tensor | None:
+    """What is multiplied by 1: that is how a transform marks what it differentiates."""
+    if step.op.name != "multiply" or type(step.inputs[1]) is not Constant:
+        return None
+    x, one = step.inputs
+    return x if raw(one).shape == () and raw(one) == 1 else None
