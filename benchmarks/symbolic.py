@@ -111,6 +111,7 @@ def stack(layers: int) -> tuple[Any, list[int]]:
 
 def deep_stack() -> bool:
     """256 layers, and how the time grows from 64."""
+
     def run(graph: Any, leaves: list[int]) -> None:
         derivation = Derivation(graph, leaves)
         derivation.text("matrix")

@@ -38,7 +38,7 @@ from tinyattn.errors import (
     message,
 )
 from tinyattn.explain import unfit
-from tinyattn.ops import elementwise
+from tinyattn.ops import elementwise, fused
 from tinyattn.places import ENGINE, find_place, outside_package
 from tinyattn.tensor import Tensor, apply
 
@@ -359,8 +359,7 @@ def gelu(x: TensorLike, approximate: str = "none") -> Tensor:
     if approximate == "none":
         return x / 2 * (1 + ta.erf(x / math.sqrt(2)))
     if approximate == "tanh":
-        inner = math.sqrt(2 / math.pi) * (x + 0.044715 * (x * x * x))
-        return x / 2 * (1 + ta.tanh(inner))
+        return apply(fused.gelu_tanh, (floating(x),))
     raise ArgumentError(f"gelu: approximate={approximate!r} must be 'none' or 'tanh'.")
 
 

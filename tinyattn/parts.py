@@ -18,7 +18,7 @@ from tinyattn.errors import ArgumentError, ArgumentTypeError, ShapeError, messag
 from tinyattn.kernels.allocator import warm
 from tinyattn.kernels.threads import run
 from tinyattn.mode import mode, switched
-from tinyattn.tensor import Tensor, tensor
+from tinyattn.tensor import Tensor, new_leaf, tensor
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -122,8 +122,10 @@ class _Part:
     def _member(self, x: Any) -> Any:
         if not isinstance(x, Tensor):
             return np.asarray(x)[self.cut]
+        part = new_leaf(Tensor, values_of(x)[self.cut], x.requires_grad)  # a view: no copy of the batch is made
+        part.given_name = x.name
         if not x.requires_grad:
-            return tensor(x.data[self.cut])
+            return part
         if not x.is_leaf:
             raise ArgumentError(
                 message(
@@ -132,8 +134,8 @@ class _Part:
                     "Compute it inside loss_of.",
                 )
             )
-        self.leaves[x] = tensor(x.data[self.cut], requires_grad=True, name=x.name)
-        return self.leaves[x]
+        self.leaves[x] = part
+        return part
 
     def compute(self, loss_of: Callable[..., Tensor]) -> None:
         """Forward and backward; the graph is gone when this ends."""

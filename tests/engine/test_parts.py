@@ -121,7 +121,11 @@ def test_a_part_that_fails_leaves_every_gradient_as_it_was() -> None:
         (lambda f, w: ta.backward_in_parts(lambda x: 1.0, np.ones(3)), ta.ArgumentTypeError, "gave float"),
         (lambda f, w: ta.backward_in_parts(lambda x: w * x, np.ones(4)), ta.ArgumentTypeError, "shape"),
         (lambda f, w: ta.backward_in_parts(f, w * np.ones(3)), ta.ArgumentError, "not a leaf"),
-        (lambda f, w: ta.backward_in_parts(lambda x: ta.sum(ta.tensor(x)), np.ones(3)), ta.GraphError, "does not depend on anything"),
+        (
+            lambda f, w: ta.backward_in_parts(lambda x: ta.sum(ta.tensor(x)), np.ones(3)),
+            ta.GraphError,
+            "does not depend on anything",
+        ),
     ],
 )
 def test_what_does_not_fit_is_refused_in_words(call: Any, kind: type[Exception], text: str) -> None:

@@ -16,12 +16,9 @@ def forward(x: Any, gain: Any, bias: Any, eps: float) -> tuple[Any, Any]:
     """The rows, normalised, scaled and shifted; kept are the normalised rows and one over their spread."""
     n = x.shape[-1]
     centred = x - row_sums(x) / n  # (..., n)
-    squares = centred * centred  # (..., n)
-    r = 1 / np.sqrt(row_sums(squares) / n + eps)  # (..., 1)
-    z = np.multiply(centred, r, out=centred)  # (..., n)
-    y = np.multiply(z, gain, out=squares)  # (..., n)  in memory that is there: a new array costs more than its numbers
-    y += bias
-    return y, (z, r)
+    r = 1 / np.sqrt(row_sums(centred * centred) / n + eps)  # (..., 1)
+    z = np.multiply(centred, r, out=centred)  # (..., n)  in memory that is there: a new array costs more than numbers
+    return z * gain + bias, (z, r)
 
 
 def rule(g: Any, y: Any, saved: Any, x: Any, gain: Any, bias: Any, eps: float) -> Any:

@@ -30,7 +30,8 @@ from tinyattn.kernels.allocator import warm
 from tinyattn.ops.helpers import sum_to
 
 SIDE = 256  # queries and keys of a tile: 256 KB of float32; tiles of half and of twice the side are slower
-AREA = SIDE * SIDE  # scores at once; of short sequences several heads together
+AREA = SIDE * SIDE  # scores of a tile
+GROUP = 2 * AREA  # scores at once of short sequences, several heads together: fewer calls, still in the cache
 SAFE = {"f": 40.0, "d": 300.0}  # by dtype.char: up to here exp(score) is far from overflow, also when summed
 
 
@@ -41,26 +42,33 @@ class Saved(NamedTuple):
     shifts: Any  # (heads..., n); None where no head needed one
 
 
-Share = tuple[Any, ...]  # an index into the leading axes: what it reads has one axis of heads, then rows
+Share = tuple[slice, ...]  # of each leading axis
 
 
 def shares(heads: tuple[int, ...], n: int, m: int) -> Iterator[Share]:
     """Parts of all heads, by sizes alone: one head of a long sequence, several of short ones."""
-    *outer, last = heads
-    together = max(1, AREA // (min(n, SIDE) * min(m, SIDE)))
-    for place in itertools.product(*map(range, outer)):
-        for first in range(0, last, together):
-            yield (*place, slice(first, min(first + together, last)))
+    together = max(1, GROUP // (min(n, SIDE) * min(m, SIDE))) if min(n, m) < SIDE else 1
+    steps = []
+    for size in reversed(heads):  # whole last axes while they fit, then a part of the next one
+        steps.append(min(size, together))
+        together = max(1, together // size)
+    axes = zip(heads, reversed(steps), strict=True)
+    return itertools.product(*(tuple(sides(size, step)) for size, step in axes))
+
+
+def as_rows(x: Any) -> Any:
+    """One axis of heads, then the last two; what is read by many tiles is brought into one piece of memory first."""
+    return (np.ascontiguousarray(x) if x.shape[-2] > SIDE else x).reshape(-1, *x.shape[-2:])
 
 
 class Heads:
     """The work on one share: its rows, in the layouts that the products want."""
 
     def __init__(self, share: Share, q: Any, k: Any, v: Any, keep: Any, causal: bool, scale: Any) -> None:
-        self.q = np.multiply(q[share], scale, order="C")  # (g, n, d)
-        self.k, self.v = np.ascontiguousarray(k[share]), np.ascontiguousarray(v[share])  # (g, m, d), (g, m, d_v)
+        self.q = as_rows(np.multiply(q[share], scale, order="C"))  # (g, n, d)
+        self.k, self.v = as_rows(k[share]), as_rows(v[share])  # (g, m, d), (g, m, d_v)
         self.kt = np.ascontiguousarray(self.k.mT)  # (g, d, m)  a transposed view is up to twice as slow
-        self.keep = None if keep is None else keep[share]  # (g, n, m)
+        self.keep = None if keep is None else as_rows(keep[share])  # (g, n, m)
         (self.count, self.n, _), self.m, self.scale = self.q.shape, self.k.shape[1], scale
         self.behind = self.m - self.n if causal else None  # causal is aligned at the end: key <= query + behind
         self.room = np.empty(self.count * min(self.n, SIDE) * min(self.m, SIDE), self.q.dtype)
@@ -78,7 +86,7 @@ class Heads:
         if self.behind is None or j.stop <= i.start + self.behind + 1:
             yield i, j
             return
-        half = (i.start + i.stop + 1) // 2
+        half = (i.start + i.stop + 1) // 2 if i.stop - i.start > SIDE // 2 else i.stop
         for rows in (slice(i.start, half), slice(half, i.stop)):
             columns = slice(j.start, min(j.stop, rows.stop + self.behind))
             if rows.start < rows.stop and columns.start < columns.stop:
@@ -178,9 +186,9 @@ class Heads:
         return d_q, d_k, d_v
 
 
-def sides(size: int) -> Iterator[slice]:
+def sides(size: int, step: int = SIDE) -> Iterator[slice]:
     """An axis cut into the sides of tiles."""
-    return (slice(start, min(start + SIDE, size)) for start in range(0, size, SIDE))
+    return (slice(start, min(start + step, size)) for start in range(0, size, step))
 
 
 @functools.lru_cache(maxsize=4)
@@ -195,7 +203,7 @@ def _with_column(g: Any, y: Any, sums: Any) -> Any:
     """[g, -D] / l, where D = sum(g y) is what softmax takes off every slope of a row."""
     g1 = np.empty((*g.shape[:2], g.shape[-1] + 1), g.dtype)  # (g, n, d_v + 1)
     np.divide(g, sums[..., None], out=g1[..., :-1])
-    np.negative((g1[..., :-1] * y) @ np.ones(g.shape[-1], g.dtype), out=g1[..., -1])
+    np.negative(np.vecdot(g1[..., :-1], y), out=g1[..., -1])
     return g1
 
 
@@ -214,7 +222,10 @@ class Whole:
         self.lead = np.broadcast_shapes(q.shape[:-2], k.shape[:-2], v.shape[:-2], masks)
         self.heads = self.lead or (1,)
         self.n, self.m = q.shape[-2], k.shape[-2]
-        self.q, self.k, self.v = (np.broadcast_to(part, self.heads + part.shape[-2:]) for part in (q, k, v))
+        self.q, self.k, self.v = (
+            part if part.shape[:-2] == self.heads else np.broadcast_to(part, self.heads + part.shape[-2:])
+            for part in (q, k, v)
+        )
         self.keep = None if keep is None else np.broadcast_to(keep, (*self.heads, self.n, self.m))
         self.causal, self.scale = causal, scale
 
@@ -258,14 +269,17 @@ def forward(q: Any, k: Any, v: Any, keep: Any, causal: bool, scale: Any) -> tupl
         heads = whole.of(share)
         if large := heads.large():
             careful.append(share)
+        y_here, sums_here, shifts_here = (x[share] for x in (y_full, sums, shifts))
         for i in sides(whole.n):
             if large:
-                total, row_sums, shifts[share][:, i] = heads.careful_means(i)
+                total, row_sums, shift = heads.careful_means(i)
+                shifts_here[..., i] = shift.reshape(shifts_here[..., i].shape)
             else:
                 total, row_sums = heads.means(i)  # (g, rows, d_v), (g, rows)
             row_sums[row_sums == 0] = 1  # a query that sees nothing gets 0 / 1
-            sums[share][:, i] = row_sums
-            np.divide(total, row_sums[..., None], out=y_full[share][:, i])
+            total /= row_sums[..., None]
+            sums_here[..., i] = row_sums.reshape(sums_here[..., i].shape)
+            y_here[..., i, :] = total.reshape(y_here[..., i, :].shape)
 
     threads.run(work, whole.shares())
     return y, Saved(sums, shifts if careful else None)
@@ -278,10 +292,11 @@ def rule(g: Any, y: Any, saved: Saved, q: Any, k: Any, v: Any, keep: Any, causal
     g_full, y_full, *found_full = (whole.full(x) for x in (g, y, *found))
 
     def work(share: Share) -> None:
-        shifts = None if saved.shifts is None else saved.shifts[share]
-        parts = whole.of(share).back(g_full[share], y_full[share], saved.sums[share], shifts)
-        for place, part in zip(found_full, parts, strict=True):
-            place[share] = part
+        shifts = None if saved.shifts is None else saved.shifts[share].reshape(-1, whole.n)
+        sums = saved.sums[share].reshape(-1, whole.n)
+        parts = whole.of(share).back(as_rows(g_full[share]), as_rows(y_full[share]), sums, shifts)
+        for full, part in zip(found_full, parts, strict=True):
+            full[share] = part.reshape(full[share].shape)
 
     threads.run(work, whole.shares())
     return tuple(sum_to(d, x.shape) for d, x in zip(found, (q, k, v), strict=True))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tinyattn.kernels import attention
+from tinyattn.kernels import attention, gelu
 from tinyattn.kernels import cross_entropy as entropy
 from tinyattn.kernels import layer_norm as norm
 from tinyattn.ops.describing import calls, entry, letters
@@ -20,6 +20,12 @@ layer_norm = register(Op(
     " / sqrt((sum_k (x[..., k] - (sum_j x[..., j]) / size(i))^2) / size(i) + eps) * gain[i] + bias[i]",
     inputs=("x", "gain", "bias"), params=("eps",), composed=norm.composed, saves=True,
     sample=calls(([(2, 3), (3,), (3,)], 1e-5), ([(4,), (4,), (4,)], 1e-5), ([(2, 2, 3), (3,), (3,)], 1e-5)),
+))
+
+gelu_tanh = register(Op(
+    "gelu_tanh", gelu.forward, gelu.rule,
+    "y[...] = x[...] / 2 * (1 + tanh(sqrt(2 / pi) * (x[...] + 0.044715 * x[...]^3)))",
+    composed=gelu.composed, saves=True, sample=calls(((2, 3),), ((),)),
 ))
 
 

@@ -123,6 +123,10 @@ class Traced:
                 if math.isclose(square, math.pi, rel_tol=1e-14):
                     head, at, _ = self.heads.scalar("pi", None)
                     return (Term(factors=((head, at, Fraction(1, power)),)),)
+                if math.isclose(square * math.pi, 2, rel_tol=1e-14):  # of gelu
+                    head, at, _ = self.heads.scalar("pi", None)
+                    root = self._new((), (Term(Fraction(2), factors=((head, at, Fraction(-1)),)),))._function("sqrt")
+                    return root.expr if power == 2 else (1 / root).expr
                 classes = [cls for cls in self.scope.classes if math.isclose(self.lengths[cls], square, rel_tol=1e-14)]
                 if len(classes) == 1:
                     return (Term(sizes=((classes[0], Fraction(1, power)),)),)
