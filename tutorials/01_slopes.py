@@ -27,7 +27,7 @@
 # %% [markdown] lang="zh" of="b9122b"
 # ## 拧一点旋钮，看看结果
 #
-# 对f(x) = x³，学校里教过：斜率是3x²，在x = 2处是12。不用公式的话：走一步h，用变化量除以步长。这叫**前向差
+# 对f(x) = x³，学校里教过：斜率是3x²，在x = 2处是12。不用公式的话：走一小步h，用变化量除以步长。这叫**前向差
 # 分**（forward difference）。
 # %% [markdown] lang="en" role="predict"
 # **Predict.** With h = 0.1: is (f(2.1) − f(2)) / 0.1 exactly 12, below it, or above it?

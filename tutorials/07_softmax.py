@@ -273,7 +273,7 @@ grade("07.softmax_vjp", softmax_vjp)
 # %% [markdown] lang="en"
 # **3** (10 minutes). The gradient of the mean loss of several rows.
 # %% [markdown] lang="zh" of="11ed88"
-# **3**（10分钟）。好几行的平均损失的梯度。
+# **3**（10分钟）。损失取几行的平均时，它的梯度。
 # %% exercise="07.cross_entropy_gradient"
 def cross_entropy_gradient(x, targets):
     """x (n, c) scores, targets n class numbers: gradient of the mean of -log p[target]."""

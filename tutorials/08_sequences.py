@@ -18,7 +18,7 @@
 #
 # Number the words of a vocabulary. Word 3 is the vector with a 1 at place 3 and 0 elsewhere.
 # %% [markdown] lang="zh" of="726745"
-# ## 独热编码：只是名字的向量
+# ## 独热编码：只当名字用的向量
 #
 # 给词汇表里的词编上号。编号为3的词，就是第3个位置为1、其余位置全为0的向量。
 # 这叫**独热编码**（one-hot）。
@@ -148,7 +148,7 @@ viz.embedding(unit[rows], chosen, groups=tag[rows])
 # `tinyattn learn 8 --vectors FILE`. Which pairs of words lie in the same direction from each other?
 # %% [markdown] lang="zh" of="b7b9fb"
 # 用几十亿个词训练出来的词向量，能看出更多东西。如果你手头有GloVe文本格式的词向量文件，可以这样交给它：
-# `tinyattn learn 8 --vectors FILE`。看看哪几对词，彼此的方向是一样的？
+# `tinyattn learn 8 --vectors FILE`。看一看：哪几对词，从一个指向另一个的方向是相同的？
 # %% picture="real_words"
 from tinyattn.learn import vectors_file
 

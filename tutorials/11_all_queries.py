@@ -101,7 +101,7 @@ assert (by_k > 0.01).all()
 # | softmax down each column | softmax along each row |
 # | O = V A′ | B = weights V |
 # %% [markdown] lang="zh" of="725845"
-# ## 课上的列
+# ## 课上的写法：一词一列
 #
 # 课上把词写成矩阵I的*列*，所以I = Xᵀ，参数矩阵从左边乘上去：Q = Wq I。乘积一转置，因子就交换次序，
 # 于是样样东西都成了转置的：

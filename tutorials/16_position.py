@@ -86,8 +86,8 @@ assert largest < 1e-12
 # ## 给每个位置一个编码
 #
 # 办法很简单：给每个位置一个自己的向量，在注意力之前把它*加*到词的向量上，
-# 这就是**位置编码**（positional encoding）。最早的做法用波：慢的波说出大致的区域，
-# 快的波说出准确的位置。
+# 这就是**位置编码**（positional encoding）。最早的做法用波：慢的波指出大致的区域，
+# 快的波指出准确的位置。
 # %% picture="with_codes"
 import viz
 

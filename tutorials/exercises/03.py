@@ -174,7 +174,7 @@ BACKWARD = Exercise(
             lambda leaves, steps: walked(leaves, steps, upstream=False),
             (
                 "only local slopes: multiply each with what has arrived at the step itself.",
-                "只有局部斜率：还要乘上已经到达这一步的数。",
+                "只有局部斜率：还要乘上已经传到这一步的数。",
             ),
         ),
         Wrong(
@@ -239,7 +239,7 @@ BACKWARD = Exercise(
         ),
         (
             "Go through the steps from the last to the first. g is what has arrived at the step's place.",
-            "从最后一步往回走。g是已经到达这一步所在位置的数。",
+            "从最后一步往回走。g是已经传到这一步所在位置的数。",
         ),
         (
             "add: both inputs get += g. multiply: the left gets += g * values[right], the right the"

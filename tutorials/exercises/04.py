@@ -70,7 +70,7 @@ BIAS = Exercise(
     minutes=5,
     task=(
         "G, shape (n, d), holds the slopes that arrive at Y = X W + b. The gradient of b, shape (d,).",
-        "G（形状(n, d)）是到达Y = X W + b的斜率。求b的梯度，形状(d,)。",
+        "传到Y = X W + b的斜率是G，形状(n, d)。求b的梯度，形状(d,)。",
     ),
     solution=solve_bias,
     cases=(Case((G,), [11, 22, 33]), Case((np.array([[7.0], [1.0], [2.0]]),), [10])),

@@ -39,7 +39,7 @@ LEFT = Exercise(
     minutes=5,
     task=(
         "Y = X W, and G arrives at Y. The gradient of X, in the shape of X.",
-        "Y = X W，到达Y的斜率是G。求X的梯度，形状与X相同。",
+        "Y = X W，传到Y的斜率是G。求X的梯度，形状与X相同。",
     ),
     solution=solve_left,
     cases=(
@@ -122,7 +122,7 @@ SHARED = Exercise(
     minutes=10,
     task=(
         "Y = X W with a batch X (b, n, d) and one W (d, m) for all; G (b, n, m) arrives. The gradient of W, (d, m).",
-        "Y = X W，X是一批（b, n, d），W（d, m）由整批共用；到达的是G（b, n, m）。求W的梯度，形状(d, m)。",
+        "Y = X W，X是一批（b, n, d），W（d, m）由整批共用；传来的是G（b, n, m）。求W的梯度，形状(d, m)。",
     ),
     solution=solve_shared,
     cases=(

@@ -28,7 +28,7 @@ TANH = Exercise(
     minutes=5,
     task=(
         "g arrives at y = tanh(x). The gradient of x, from g and y alone.",
-        "到达y = tanh(x)的是g。只用g和y求x的梯度。",
+        "传到y = tanh(x)的是g。只用g和y求x的梯度。",
     ),
     solution=solve_tanh,
     cases=(
@@ -42,7 +42,7 @@ TANH = Exercise(
             lambda g, y: g * (1 - np.tanh(y) ** 2),
             ("tanh was taken once more: y is tanh(x) already.", "又取了一次tanh：y已经是tanh(x)了。"),
         ),
-        Wrong(lambda g, y: 1 - y**2, ("what arrives, g, is missing.", "少了到达的g。")),
+        Wrong(lambda g, y: 1 - y**2, ("what arrives, g, is missing.", "少了传来的g。")),
         Wrong(lambda g, y: g * y * (1 - y), ("this is the rule of the sigmoid.", "这是sigmoid的规则。")),
         Wrong(lambda g, y: g * (1 - y), ("the square is missing: 1 - y².", "少了平方：1 - y²。")),
         Wrong(lambda g, y: g * y, ("this is the rule of exp.", "这是exp的规则。")),
@@ -72,7 +72,7 @@ DIVISOR = Exercise(
     minutes=10,
     task=(
         "g arrives at y = a / b, entry by entry. The gradient of b.",
-        "到达y = a / b（逐元素）的是g。求b的梯度。",
+        "y = a / b逐元素相除，传来的是g。求b的梯度。",
     ),
     solution=solve_divisor,
     cases=(
@@ -89,7 +89,7 @@ DIVISOR = Exercise(
         Wrong(lambda g, a, b: g / b, ("this is the gradient of a.", "这是a的梯度。")),
         Wrong(lambda g, a, b: -g / b**2, ("the factor a is missing.", "少了因子a。")),
         Wrong(lambda g, a, b: -g * a / b, ("b must be squared.", "b要平方。")),
-        Wrong(lambda g, a, b: -a / b**2, ("what arrives, g, is missing.", "少了到达的g。")),
+        Wrong(lambda g, a, b: -a / b**2, ("what arrives, g, is missing.", "少了传来的g。")),
         Wrong(
             lambda g, a, b: g * np.log(np.abs(b)) * a,
             ("this is an integral, not a derivative.", "这是积分，不是导数。"),

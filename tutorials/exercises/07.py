@@ -162,7 +162,7 @@ VJP = Exercise(
     minutes=10,
     task=(
         "g arrives at the shares s (both of one shape, shares along the last axis). The gradient of the scores.",
-        "到达份额s的是g（形状相同，份额沿最后一个轴）。求分数的梯度。",
+        "传到份额s的是g，形状与s相同，份额沿最后一个轴。求分数的梯度。",
     ),
     solution=solve_vjp,
     cases=(

@@ -51,7 +51,7 @@ TABLE = Exercise(
     minutes=10,
     task=(
         "G, shape (n, d), arrives at E[ids]. The gradient of the table E, which has the given number of rows.",
-        "到达E[ids]的是G（形状(n, d)）。求表E的梯度，E有rows行。",
+        "传到E[ids]的是G，形状(n, d)。求表E的梯度，E有rows行。",
     ),
     solution=solve_table,
     cases=(

@@ -196,7 +196,7 @@ COLUMNS = Exercise(
     minutes=10,
     task=(
         "The same in the lecture's form, words as columns: Q (d_k, n), K (d_k, m), V (d_v, m) give O (d_v, n).",
-        "同样的计算，用课堂上的写法，每个词是一列：Q（d_k, n）、K（d_k, m）、V（d_v, m），结果O（d_v, n）。",
+        "同样的计算，用课上的写法，每个词是一列：Q（d_k, n）、K（d_k, m）、V（d_v, m），结果O（d_v, n）。",
     ),
     solution=solve_lecture,
     cases=(

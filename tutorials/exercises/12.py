@@ -40,7 +40,7 @@ SCALED = Exercise(
     sample=lambda rng: (rng.normal(size=(4, 6)), rng.normal(size=(3, 6))),
     properties=(
         Property(
-            ("random scores have spread 1 at width 400", "宽度400时，随机分数的离散程度是1"),
+            ("random scores have spread 1 at width 400", "宽度400时，随机分数的标准差是1"),
             lambda f, rng: abs(np.std(f(rng.normal(size=(60, 400)), rng.normal(size=(60, 400)))) - 1) < 0.1,
         ),
     ),
@@ -49,7 +49,7 @@ SCALED = Exercise(
         Wrong(lambda Q, K: Q @ K.mT, ("the scores have not been divided at all.", "分数完全没有除。")),
         Wrong(
             lambda Q, K: Q @ K.mT / ta.size_of(K, -1),
-            ("divided by d_k; its square root is the spread.", "除以了d_k；离散程度是它的平方根。"),
+            ("divided by d_k; its square root is the spread.", "除以了d_k；标准差是它的平方根。"),
         ),
         Wrong(
             lambda Q, K: Q @ K.mT / ta.sqrt(ta.size_of(K, 0)),

@@ -101,7 +101,7 @@ SCORES = Exercise(
     minutes=10,
     task=(
         "G arrives at B = A V, where A = softmax(scores) row by row. The gradient of the scores.",
-        "到达B = A V的是G，其中A是分数逐行的softmax。求分数的梯度。",
+        "传到B = A V的是G，其中A是对分数逐行做softmax得到的。求分数的梯度。",
     ),
     solution=solve_grad_scores,
     cases=(
@@ -123,7 +123,7 @@ SCORES = Exercise(
             lambda G, A, V: G @ V.T,
             (
                 "this is what reaches the weights; it still has to go through softmax.",
-                "这是到达权重的；还要穿过softmax。",
+                "这是传到权重的；还要穿过softmax。",
             ),
         ),
         Wrong(
@@ -178,12 +178,12 @@ SCORES = Exercise(
             lambda G, A, V: A * (V.T @ G - (V.T @ G * A).sum(axis=-1, keepdims=True)),
             (
                 "Vᵀ G: what reaches A is G Vᵀ, a row for each query and a column for each key.",
-                "写成了Vᵀ G：到达A的是G Vᵀ，每个查询一行，每个键一列。",
+                "写成了Vᵀ G：传到A的是G Vᵀ，每个查询一行，每个键一列。",
             ),
         ),
     ),
     hints=(
-        ("First what reaches A: a matrix product, G Vᵀ.", "先求到达A的：是矩阵乘积，G Vᵀ。"),
+        ("First what reaches A: a matrix product, G Vᵀ.", "先求传到A的：是矩阵乘积，G Vᵀ。"),
         (
             "Then 07.softmax_vjp for each row: s * (g - the sum of g s).",
             "再对每一行用07.softmax_vjp：s * (g - g s之和)。",
@@ -197,7 +197,7 @@ WORDS = Exercise(
     minutes=20,
     task=(
         "G arrives at softmax(Q Kᵀ / √d_k) V with Q = X W_q, K = X W_k, V = X W_v. The gradient of X, with NumPy.",
-        "到达softmax(Q Kᵀ / √d_k) V的是G，其中Q = X W_q，K = X W_k，V = X W_v。用NumPy求X的梯度。",
+        "传到softmax(Q Kᵀ / √d_k) V的是G，其中Q = X W_q，K = X W_k，V = X W_v。用NumPy求X的梯度。",
     ),
     solution=solve_grad_x,
     cases=(
