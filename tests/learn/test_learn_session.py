@@ -233,6 +233,15 @@ def test_an_exercise_is_written_into_a_file_once(walk: Walk, folder: Path, tmp_p
     assert "There is no exercise at this step." in walk("e", "q", arguments=("--restart",))[1]
 
 
+def test_a_stub_whose_exercise_is_solved_is_not_graded_again(walk: Walk, folder: Path) -> None:
+    cell = '# %% exercise="10.scores"\nfrom tinyattn.learn import grade\n\ndef scores(q, K):\n    ...\n\n'
+    (folder / "77_small.py").write_text(TEXT + cell + 'grade("10.scores", scores)\n', encoding="utf-8")
+    shutil.copytree(REAL / "exercises", folder / "exercises")
+    assert "nothing written yet" in walk("", "", "", "", "")[1]
+    _, shown = walk("", "", "", "", 'grade("10.scores", lambda q, K: K @ q)', "")
+    assert "7 of 7" in shown and "Exercise 10.scores is solved." in shown and "nothing written yet" not in shown
+
+
 # -- the list -------------------------
 
 

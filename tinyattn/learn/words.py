@@ -61,6 +61,7 @@ _SAYINGS: dict[str, tuple[str, str]] = {
         "Exercise {name}. To do it in an editor: e writes it into a file.",
         "练习 {name}。想在编辑器里做：输入 e，把它写成一个文件。",
     ),
+    "solved": ("Exercise {name} is solved.", "练习 {name} 已经做对了。"),
     "exercise written": (
         "Written: {path}. Fill it in, then run: python {path}",
         "已写入：{path}。写好后运行：python {path}",
