@@ -225,6 +225,18 @@ def test_entries_are_counted_as_in_the_tensor():
     assert ta.derive(loss, wrt=leaves).expand("W_o", entry=(3, 0)).startswith("(W̄_o)_30 = ")
 
 
+def test_entries_that_are_picked_row_by_row_keep_the_row():
+    """`Z[np.arange(n), targets]`, as everybody writes it, reads row i at what is chosen there; -1 is the last."""
+    Z = ta.tensor(np.random.default_rng(0).normal(size=(3, 4)), requires_grad=True)
+    for targets in (np.array([0, 3, 1]), np.array([0, -1, 1])):
+        L = -Z[np.arange(3), targets].sum()
+        derivation = ta.derive(L, wrt=[Z])
+        assert derivation.text("index").splitlines() == ["L = −Σ_i Z_i,index1_i", "Z̄_ia = −[index1_i = a]"]
+        _, gradients = run_program(derivation, derivation.code())
+        np.testing.assert_array_equal(gradients["Z"], ta.grad(L, Z))
+        assert derivation.prove() and ta.compare(L, wrt=[Z])
+
+
 def test_a_line_without_matrix_form_says_so():
     L, leaves = cross_entropy()
     assert "by index: a condition on indices" in str(ta.derive(L, wrt=leaves))

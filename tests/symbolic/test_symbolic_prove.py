@@ -31,7 +31,6 @@ AT_EXPLICIT_SIZES = {
     "pad": "entries by number",
     "reshape": "one that cuts across axes",
     "einsum": "a diagonal",
-    "power": "the slope to the exponent has a case for base 0",
     "max": "of one number",
     "min": "of one number",
     "cross_entropy": "targets as numbers",
@@ -62,6 +61,15 @@ def test_every_operation_without_proof_for_all_sizes_has_calls_at_explicit_ones(
     assert set(CALLS) == set(AT_EXPLICIT_SIZES)
     with pytest.raises(ArgumentError, match="no calls of tanh"):
         prove_at_sizes(REGISTRY["tanh"])
+
+
+def test_a_rule_with_a_case_of_its_own_at_the_kink_is_proved_away_from_it():
+    """At base 0 the slope of a power to the exponent is 0 by convention; elsewhere it is y log(a)."""
+    power = REGISTRY["power"]
+    proof = prove_rule(power, [np.ones((2, 3)), np.ones(3)], {})
+    assert proof.verdict == ALL_SIZES and "away from the kink" in proof.why and "base is 0" in proof.why
+    wrong = _changed_result(power, 1, lambda g: 2 * g)
+    assert prove_rule(wrong, [np.full((2, 3), 1.5), np.full(3, 2.0)], {}).verdict == WRONG
 
 
 def test_a_rule_that_is_right_for_two_numbers_only_is_refused_at_size_3():
@@ -111,6 +119,24 @@ def test_rule_of_cross_entropy_is_proved_where_lengths_can_be_told_from_numbers(
     for reduction in ("mean", "sum", "none"):
         params = {"targets": rng.integers(0, 59, 53), "ignore": None, "smoothing": 0.0, "reduction": reduction}
         assert prove_rule(REGISTRY["cross_entropy"], [rng.normal(size=(53, 59))], params).verdict == ALL_SIZES
+
+
+@pytest.mark.parametrize("wrong_where_some", [True, False])
+def test_a_rule_that_asks_whether_any_entry_is_0_must_be_right_whatever_the_answer(wrong_where_some):
+    def rule(g, y, x):
+        return g * (1 - y * y) * (2 if (g == 0).any() is wrong_where_some else 1)
+
+    assert prove_rule(_clone(REGISTRY["tanh"], (rule,)), [np.ones(3)], {}).verdict != ALL_SIZES
+
+
+def test_a_rule_that_writes_in_place_is_proved():
+    def rule(g, y, x):
+        d = g * y
+        np.multiply(d, y, out=d)
+        d[g == 0] = 0
+        return g - d
+
+    assert prove_rule(_clone(REGISTRY["tanh"], (rule,)), [np.ones(3)], {}).verdict == ALL_SIZES
 
 
 # -- the table of derivatives ---------------------------------------------------------------------------------
@@ -465,8 +491,10 @@ BY_HAND = [
      "rows not normalised",
         0),
     ("cross_entropy", 0, lambda g, y, saved, x, *rest: (g * saved[0] / len(x),), "target forgotten", 0),
-    ("cross_entropy", 0, lambda g, y, saved, x, *rest: (g * (saved[0] - saved[1]),), "mean forgotten", 0),
-    ("cross_entropy", 0, lambda g, y, saved, x, *rest: (g * (saved[1] - saved[0]) / len(x),), "sign", 0),
+    ("cross_entropy", 0, lambda g, y, saved, x, t, *rest: (g * (saved[0] - np.eye(x.shape[1])[t]),),
+     "mean forgotten", 0),
+    ("cross_entropy", 0, lambda g, y, saved, x, t, *rest: (g * (np.eye(x.shape[1])[t] - saved[0]) / len(x),),
+     "sign", 0),
 ]  # fmt: skip
 
 

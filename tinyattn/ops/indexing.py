@@ -25,33 +25,35 @@ def is_basic(key: Any) -> bool:
 
 
 def _places(key: Any, shape: Shape) -> tuple[list[str], list[str]] | None:
-    """Indices of ``x[key]`` and where each reads in x, for numbers, slices, None, or one integer array among slices.
+    """Indices of ``x[key]`` and where each reads in x, for numbers, slices, None, and integer arrays side by side.
 
     Other keys have no short form; it is None.  So has an array beside a number: NumPy then moves its axes to the front.
     """
     parts = list(key) if isinstance(key, tuple) else [key]
-    arrays = [part for part in parts if isinstance(part, np.ndarray)]
-    numbers = [part for part in parts if isinstance(part, (int, np.integer))]
-    if len(arrays) > 1 or (arrays and (numbers or arrays[0].dtype == bool)):
-        return None
     dots = next((place for place, part in enumerate(parts) if part is Ellipsis), len(parts))
     read = sum(part is not None and part is not Ellipsis for part in parts)
     parts[dots : dots + 1] = [slice(None)] * (len(shape) - read)
+    at = [place for place, part in enumerate(parts) if isinstance(part, np.ndarray)]
+    alike = len({(parts[place].shape, place - first, parts[place].dtype.kind == "b") for first, place in enumerate(at)})
+    if alike > 1 or (at and (parts[at[0]].dtype == bool or any(isinstance(part, (int, np.integer)) for part in parts))):
+        return None
     names, sizes = iter(letters(26)), iter(shape)
     to: list[str] = []
     source: list[str] = []
-    for part in parts:
-        own = [next(names) for _ in range(1 if part is None or isinstance(part, slice) else np.ndim(part))]
-        to += own
+    for place, part in enumerate(parts):
+        count = 1 if part is None or isinstance(part, slice) else np.ndim(part)
+        own = to[-count:] if place in at[1:] and count else [next(names) for _ in range(count)]
+        to += [] if place in at[1:] else own
         if part is not None:
-            source.append(_place(part, next(sizes), own))
+            called = "index" if len(at) < 2 else f"index{place - at[0]}"
+            source.append(_place(part, next(sizes), own, called))
     return to, source
 
 
-def _place(part: Any, size: int, own: list[str]) -> str:
-    """Where one part of a key reads along an axis of that size."""
+def _place(part: Any, size: int, own: list[str], called: str) -> str:
+    """Where one part of a key reads along an axis of that size; the first of several arrays may count it through."""
     if isinstance(part, np.ndarray):
-        return entry("index", own)
+        return own[0] if called == "index0" and np.array_equal(part, np.arange(size)) else entry(called, own)
     if not isinstance(part, slice):
         return str(int(part) % size)
     start, _, step = part.indices(size)
@@ -68,19 +70,18 @@ def _index_definition(call: Call) -> str:
 
 def _scatter_definition(call: Call) -> str:
     shape = call.params["shape"]
-    if places := _places(call.params["key"], shape):
-        read, to = places[0], letters(len(shape), skip=places[0])
+    places = _places(call.params["key"], shape)
+    read = places[0] if places else letters(len(call.shapes[0]))
+    to = letters(len(shape), skip=read)
+    test = f"{entry('position', read)} == {flat(to, shape)}"
+    if places:
         test = ", ".join(f"{name} == {place}" for name, place in zip(to, places[1], strict=True))
-    else:
-        names = letters(len(call.shapes[0]) + len(shape))
-        read, to = names[: len(call.shapes[0])], names[len(call.shapes[0]) :]
-        test = f"{entry('position', read)} == {flat(to, shape)}"
     return f"{entry('y', to)} = {over(read)}[{test}] * {entry('g', read)}"
 
 
 _KEYS: list[Any] = [
     1, (slice(None), 2), (slice(0, 2), slice(1, None, 2)), np.array([0, 2, 2, 1]),
-    (slice(None), np.array([[3, 0], [0, 1]])), (None, 0), (0, np.array([1, 1])),
+    (slice(None), np.array([[3, 0], [0, 1]])), (None, 0), (0, np.array([1, 1])), (np.arange(3), np.array([3, 0, 3])),
 ]
 
 index: Op = register(Op(

@@ -37,8 +37,8 @@ def _regrouped(old: Shape, new: Shape) -> Indices | None:
     """
     if 0 in old + new:
         return None
-    longer = ([size for size in shape if size > 1] for shape in (old, new))
-    before, after = (list(itertools.accumulate(shape, operator.mul, initial=1)) for shape in longer)
+    longer = ((size for size in shape if size > 1) for shape in (old, new))
+    before, after = (list(itertools.accumulate(sizes, operator.mul, initial=1)) for sizes in longer)
     names, to, source = iter(letters(26)), [], []
     for start, end in itertools.pairwise(sorted({*before} & {*after})):  # where both have the end of an axis
         count, wanted = (ends.index(end) - ends.index(start) for ends in (before, after))

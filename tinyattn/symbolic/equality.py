@@ -53,9 +53,9 @@ def prove_equal(first: Any, second: Any) -> Claim:
     meanings = {line.quantity: (line.out, line.definition) for line in lines.forward[:-1]}
     same, labels = _same_arrays(lines), {index: label for label, index in enumerate(last.out)}
     given = ""
-    for masks, words in (({}, ""), *_masks(lines)):
+    for known, words in _givens(lines):
         given = words
-        unfolded = Unfolding(lines.heads, meanings | masks, same).of(last.definition)
+        unfolded = Unfolding(lines.heads, meanings | known, same).of(last.definition)
         terms = tuple(Expander(lines.heads, {}).expand(unfolded))
         rest = collected(terms, labels)
         if not rest:
@@ -74,6 +74,37 @@ def _same_arrays(lines: Lines) -> dict[Quantity, Quantity]:
         key = (quantity.classes, array.dtype.kind, array.tobytes())
         same[quantity] = first.setdefault(key, quantity)
     return same
+
+
+def _givens(lines: Lines) -> Iterator[tuple[dict[Quantity, Definition], str]]:
+    """Give what recorded arrays may be taken for at every size, and say it in words: nothing to begin with."""
+    yield {}, ""
+    hot, said = _one_hot(lines)
+    if hot:
+        yield hot, said
+    yield from _masks(lines)
+
+
+def _one_hot(lines: Lines) -> tuple[dict[Quantity, Definition], str]:
+    """Find arrays that are 1 at the class which an array of whole numbers names, and 0 elsewhere."""
+    arrays: list[tuple[Quantity, Any]] = [
+        (quantity, lines.axes.arrays[node][name]) for (node, name), quantity in lines.definitions.parameters.items()
+    ]
+    for index, quantity in lines.quantities.items():
+        if lines.graph.nodes[index].kind in ("input", "constant"):
+            arrays.append((quantity, lines.graph.nodes[index].value))
+    found: dict[Quantity, Definition] = {}
+    words: list[str] = []
+    for hot, array in arrays:
+        for chosen, numbers in arrays:
+            same_rows = hot.classes[:-1] == chosen.classes and numbers.dtype.kind in "iu" and hot not in found
+            if same_rows and array.ndim and (array == (numbers[..., None] == np.arange(array.shape[-1]))).all():
+                out = tuple(map(Index, hot.classes))
+                named = Term(factors=((lines.heads.of(chosen), out[:-1], 1),))
+                counted = Term(factors=(lines.heads.index(out[-1]),))
+                found[hot] = (out, (Term(factors=(lines.heads.make("cond", "==", ((named,), (counted,))),)),))
+                words.append(f"{hot.name} of node {hot.node} is 1 at {chosen.name} and 0 elsewhere")
+    return found, ", ".join(words)
 
 
 def _masks(lines: Lines) -> Iterator[tuple[dict[Quantity, Definition], str]]:

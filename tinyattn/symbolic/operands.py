@@ -32,8 +32,9 @@ def array_parameters(
 ) -> dict[str, Array]:
     """Give the numeric parameters as arrays, all or the wanted ones; a NumPy key also gives `index` and `position`.
 
-    `index` is the one whole-number array of the key, `position` the flat place of every entry that the key reads
-    (in an array of the parameter `shape`, where the call has one, else of the first input).
+    `index` is the one whole-number array of the key, `index0`, `index1`, ... are several; `position` is the flat place
+    of every entry that the key reads (in an array of the parameter `shape`, where the call has one, else of the first
+    input).
     """
     found = {
         name: np.asarray(value)
@@ -42,10 +43,12 @@ def array_parameters(
     }
     if "key" in params:
         key, shape = params["key"], tuple(params.get("shape", shape))
-        arrays = [part for part in (key if isinstance(key, tuple) else (key,)) if isinstance(part, np.ndarray)]
-        if len(arrays) == 1:
-            found["index"] = np.where(arrays[0] < 0, arrays[0] + _length(key, shape), arrays[0])
-        if arrays:
+        parts = list(key) if isinstance(key, tuple) else [key]
+        at = [place for place, part in enumerate(parts) if isinstance(part, np.ndarray)]
+        for number, place in enumerate(at):
+            name = "index" if len(at) == 1 else f"index{number}"
+            found[name] = np.where(parts[place] < 0, parts[place] + _length(parts, place, shape), parts[place])
+        if at:
             found["position"] = np.asarray(np.arange(int(np.prod(shape))).reshape(shape)[key])
     return found
 
@@ -60,10 +63,8 @@ def is_numeric(value: Any) -> bool:
         return False
 
 
-def _length(key: Any, shape: tuple[int, ...]) -> int:
-    """Give the length of the axis that the one array of a key indexes."""
-    parts = list(key) if isinstance(key, tuple) else [key]
-    at = next(place for place, part in enumerate(parts) if isinstance(part, np.ndarray))
+def _length(parts: Sequence[Any], at: int, shape: tuple[int, ...]) -> int:
+    """Give the length of the axis that the array at some place of a key indexes."""
     dots = next((place for place, part in enumerate(parts) if part is Ellipsis), len(parts))
     if at < dots:
         return shape[sum(part is not None for part in parts[:at])]

@@ -18,8 +18,20 @@ from tinyattn.errors import GraphError
 from tinyattn.symbolic.canonical import Heads, collected, expression_key
 from tinyattn.symbolic.pulling import slopes, winners
 from tinyattn.symbolic.reading import raised
-from tinyattn.symbolic.terms import Exact, Expr, Factor, Head, Index, Quantity, Term, fresh, opened, settled, times
-from tinyattn.symbolic.tidying import one_hot_summed, without_softmax
+from tinyattn.symbolic.terms import (
+    Exact,
+    Expr,
+    Factor,
+    Head,
+    Index,
+    Quantity,
+    Term,
+    fresh,
+    opened,
+    settled,
+    times,
+)
+from tinyattn.symbolic.tidying import is_one_hot, one_hot_summed, without_softmax
 
 TOO_MANY_TERMS = 20_000
 
@@ -124,10 +136,41 @@ class Expander:
         if head.kind == "fn" and head.data == "sign" and power == 1:
             x = opened(head, at)
             return self._holds("<", (), x), Term(-1, self._holds("<", x, ()).factors)
+        if head.kind == "fn" and head.data == "log":
+            return self._logarithms(opened(head, at))
         if head.kind == "cond" and head.data == "<":
             return self._parted(head, at)
         if head.kind == "cond" and head.data == "==" and _is_false(head):
             return Term(), Term(-1, self._holds("==", opened(head, at, 1) or opened(head, at, 0), (Term(),)).factors)
+        return None
+
+    def _logarithms(self, inside: Expr) -> Expr | None:
+        """Write log(exp(x) / z) as x - log(z); None where what stands inside is no such product of positive factors."""
+        if len(inside) != 1 or inside[0].sizes or inside[0].coef != 1:
+            return None
+        factors = inside[0].factors
+        if inside[0].dummies:
+            return self._logarithm_of_chosen(inside[0])
+        if len(factors) == 1 and factors[0][0].kind == "softmax" and factors[0][2] == 1:
+            factors = without_softmax(self.heads, *factors[0][:2]).factors
+        if not any(head.kind == "fn" for head, _, _ in factors) or not all(map(_positive, factors)):
+            return None
+        parts: list[Term] = []
+        for head, at, power in factors:
+            if head.kind == "fn":
+                parts += [times(term, Term(power)) for term in opened(head, at)]
+            else:
+                parts.append(Term(power, (self.heads.make("fn", "log", (opened(head, at),)),)))
+        return tuple(parts)
+
+    def _logarithm_of_chosen(self, term: Term) -> Expr | None:
+        """Write log(Σ_a [c = a] p_a), in which one entry is chosen, as Σ_a [c = a] log(p_a)."""
+        if len(term.dummies) != 1:
+            return None
+        for place, factor in enumerate(term.factors):
+            if term.dummies[0] in factor[1] and is_one_hot(factor, term.dummies[0]):
+                rest = Term(1, term.factors[:place] + term.factors[place + 1 :])
+                return (Term(1, (factor, self.heads.make("fn", "log", ((rest,),))), term.dummies),)
         return None
 
     def _parted(self, head: Head, at: tuple[Index, ...]) -> Expr | None:
@@ -152,6 +195,14 @@ class Expander:
         out, expr = self.meanings[quantity]
         names = dict(zip(out, at, strict=True))
         return tuple([fresh(term, names) for term in expr])
+
+
+def _positive(factor: Factor) -> bool:
+    """Say whether a factor is exp, or a sum of such products: positive whatever the numbers."""
+    head = factor[0]
+    if head.kind == "sum":
+        return all(term.coef > 0 and term.factors and all(map(_positive, term.factors)) for term in head.inners[0])
+    return head.kind == "fn" and head.data == "exp"
 
 
 def _number_of(expr: Expr) -> float | None:

@@ -66,13 +66,16 @@ def prove_rule(op: Any, inputs: Sequence[Any], params: Mapping[str, Any]) -> Rul
     """
     graph = CallGraph(op, inputs, params)
     try:
-        mismatch = _mismatch(op, graph, params)
-    except (NotTraceable, TinyattnError, TypeError, AttributeError, ValueError) as reason:
+        mismatch = _proved(op, graph, params)
+        away = mismatch is not None and bool(op.kinks) and _proved(op, graph, params, away=True) is None
+    except (NotTraceable, TinyattnError, TypeError, AttributeError, ValueError, LookupError, ArithmeticError) as reason:
         why = str(reason).splitlines()[0] if str(reason) else type(reason).__name__
         return rule_at_this_size(op, inputs, params, why)
     if mismatch is None:
         return RuleProof(op.name, ALL_SIZES)
     wrong = _against_formula(op, graph, inputs, params)
+    if wrong is None and away:
+        return RuleProof(op.name, ALL_SIZES, f"away from the kink: {op.kinks}")
     if wrong is not None:
         return wrong
     return rule_at_this_size(op, inputs, params, f"the terms of the rule for {mismatch} could not be matched")
@@ -88,13 +91,21 @@ def _against_formula(op: Any, graph: CallGraph, inputs: Sequence[Any], params: M
     )
 
 
-def _mismatch(op: Any, graph: CallGraph, params: Mapping[str, Any]) -> str | None:
-    """Give the first input whose rule is not the derived cotangent, term by term."""
+def _proved(op: Any, graph: CallGraph, params: Mapping[str, Any], away: bool = False) -> str | None:
+    """Give the first input whose rule is not proved; None if all are, whatever `any` answers."""
+    mismatch, asked = _mismatch(op, graph, params, True, away)
+    return mismatch if mismatch is not None or not asked else _mismatch(op, graph, params, False, away)[0]
+
+
+def _mismatch(
+    op: Any, graph: CallGraph, params: Mapping[str, Any], answer: bool, away: bool
+) -> tuple[str | None, bool]:
+    """Give the first input whose rule is not the derived cotangent, term by term, and whether `any` was asked."""
     leaves = [node.index for node in graph.nodes if node.op is None]
     lines = Lines(graph, leaves, seeded=True)
     result = lines.quantities[graph.outputs[0]]
     classes = dict.fromkeys(cls for quantity in lines.quantities.values() for cls in quantity.classes)
-    scope = Scope(lines.heads, lines.axes.lengths.length, tuple(classes))
+    scope = Scope(lines.heads, lines.axes.lengths.length, tuple(classes), answer, away)
     arrays = [Traced.of(scope, lines.quantities[leaf]) for leaf in leaves]
     g = Traced.of(scope, lines.adjoint(graph.outputs[0]))
     y: Any = Traced.of(scope, result)
@@ -110,8 +121,8 @@ def _mismatch(op: Any, graph: CallGraph, params: Mapping[str, Any]) -> str | Non
         if found is None:
             found = arrays[0]._new(tuple(tuple(Index(c) for c in axis) for axis in lines.quantities[leaf].axes), ())
         if not _same(lines, expander, found, lines.unnamed(line.expr), line.out, lines.quantities[leaf]):
-            return lines.quantities[leaf].name
-    return None
+            return lines.quantities[leaf].name, scope.asked
+    return None, scope.asked
 
 
 def _traced_params(scope: Scope, lines: Lines, node: Any, params: Mapping[str, Any]) -> list[Any]:

@@ -147,14 +147,15 @@ def one_hot_summed(term: Term) -> Term:
     """Use Σ_c [targets_t = c] = 1: every entry of a parameter array is a valid index."""
     for dummy in term.dummies:
         holding = [factor for factor in term.factors if dummy in factor[1]]
-        if len(holding) == 1 and _is_one_hot(holding[0], dummy):
+        if len(holding) == 1 and is_one_hot(holding[0], dummy):
             rest = tuple(factor for factor in term.factors if factor is not holding[0])
             left = tuple(each for each in term.dummies if each is not dummy)
             return one_hot_summed(settled(Term(term.coef, rest, left, term.sizes)))
     return term
 
 
-def _is_one_hot(factor: Factor, dummy: Index) -> bool:
+def is_one_hot(factor: Factor, dummy: Index) -> bool:
+    """Say whether a factor is [targets_t = c] for the index c: true for exactly one."""
     head, at, _ = factor
     if head.kind != "cond" or head.data != "==":
         return False

@@ -17,7 +17,7 @@ import numpy as np
 from tinyattn.symbolic.canonical import Heads
 from tinyattn.symbolic.pulling import heads_group
 from tinyattn.symbolic.reading import raised
-from tinyattn.symbolic.terms import Exact, Expr, Index, Quantity, Term, fresh, scaled, settled, times
+from tinyattn.symbolic.terms import Exact, Expr, Index, Quantity, Term, fresh, opened, scaled, settled, times
 
 Axes = tuple[tuple[Index, ...], ...]
 UNUSUAL = 50  # a plain number from here on that is the length of one axis is taken for that length
@@ -48,12 +48,19 @@ class SymbolicLength(int):
 
 
 class Scope:
-    """What all arrays of one trace share: the heads, the length of every size class, and which classes there are."""
+    """What all arrays of one trace share: the heads, the length of every size class, and which classes there are.
 
-    __slots__ = ("classes", "heads", "lengths")
+    `answer` is what `any` answers, and `asked` whether it was: a rule must be right whichever it is. With `away`, no
+    two numbers that `np.where` asks about are equal: that is, away from kinks.
+    """
 
-    def __init__(self, heads: Heads, lengths: Sequence[int], classes: Sequence[int]) -> None:
+    __slots__ = ("answer", "asked", "away", "classes", "heads", "lengths")
+
+    def __init__(
+        self, heads: Heads, lengths: Sequence[int], classes: Sequence[int], answer: bool = True, away: bool = False
+    ) -> None:
         self.heads, self.lengths, self.classes = heads, lengths, tuple(classes)
+        self.answer, self.asked, self.away = answer, False, away
 
 
 class Traced:
@@ -99,6 +106,11 @@ class Traced:
 
     def _new(self, axes: Axes, expr: Expr) -> Traced:
         return Traced(self.scope, axes, expr)
+
+    def _becomes(self, other: Traced) -> Traced:
+        """Be overwritten, as an array is by `out=`."""
+        self.axes, self.expr = other.axes, other.expr
+        return self
 
     def _lifted(self, other: Any) -> Traced:
         if isinstance(other, Traced):
@@ -256,7 +268,21 @@ class Traced:
 
     __rand__ = __and__
 
+    def __or__(self, other: Any) -> Any:
+        if isinstance(other, Traced):
+            return 1 - (1 - self) * (1 - other)
+        if np.any(other):
+            raise NotTraceable("a condition on numbers")
+        return self
+
+    __ror__ = __or__
+
     def __invert__(self) -> Traced:
+        if len(self.expr) == 1 and len(self.expr[0].factors) == 1:  # the opposite of [g = 0] is [g ≠ 0]
+            head, at, _ = self.expr[0].factors[0]
+            if head.kind == "cond" and head.data == "==":
+                sides = (opened(head, at, 0), opened(head, at, 1))
+                return self._new(self.axes, (Term(factors=(self.heads.make("cond", "!=", sides),)),))
         return 1 - self
 
     def __bool__(self) -> bool:
@@ -318,12 +344,48 @@ class Traced:
             at = parts.index(Ellipsis)
             missing = self.ndim - sum(part is not None and part is not Ellipsis for part in parts)
             parts[at : at + 1] = [slice(None)] * missing
-        if any(part is not None and part != slice(None) for part in parts):
-            raise NotTraceable("entries by number")
         axes, rest = [], list(self.axes)
         for part in parts:
-            axes.append(() if part is None else rest.pop(0))
+            axis = () if part is None else rest.pop(0)
+            if part is None or (isinstance(part, slice) and part == slice(None)):
+                axes.append(axis)
+            elif axis or not isinstance(part, int):  # the one entry of a kept axis may be read by number
+                raise NotTraceable("entries by number")
         return self._new((*axes, *rest), self.expr)
+
+    def _at(self, index: Any, axis: int) -> tuple[Traced, tuple[Index, ...]]:
+        """Give [index = j] for every place j along an axis, and the index that j is; one place in each row."""
+        whole = self.axes[axis]
+        if not isinstance(index, Traced) or len(whole) != 1 or index.axes[axis]:
+            raise NotTraceable("places that are not one in each row")
+        own = (Index(whole[0].cls),)
+        every = self._new((), (Term(factors=(self.heads.index(own[0]),)),))
+        wide = index._compared(every, "==")
+        return wide._new((*wide.axes[:axis], own, *wide.axes[axis + 1 :]), wide.expr), own
+
+    def taken(self, index: Any, axis: int) -> Traced:
+        """Read one entry in each row, as np.take_along_axis."""
+        hot, _ = self._at(index, axis % self.ndim)
+        return (self * hot).sum(axis=axis % self.ndim, keepdims=True)
+
+    def put(self, index: Any, values: Any, axis: int) -> None:
+        """Write one entry in each row, as np.put_along_axis."""
+        hot, _ = self._at(index, axis % self.ndim)
+        self._becomes(self + hot * (self._lifted(values) - self.taken(index, axis)))
+
+    def any(self, axis: Any = None, keepdims: bool = False) -> bool:
+        """Answer as the scope says: a rule that asks is traced once for each answer."""
+        if axis is not None:
+            raise NotTraceable("a branch on values")
+        self.scope.asked = True
+        return self.scope.answer
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        if not isinstance(key, Traced) or value != 0:
+            raise NotTraceable("entries by number")
+        while key.ndim < self.ndim:
+            key = key._with_axis(key.ndim)
+        self._becomes(self * ~key)
 
     # -- reductions -------------------------------------------------------------------------------------------
 
@@ -355,6 +417,8 @@ class Traced:
     # -- NumPy's protocols ------------------------------------------------------------------------------------
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
+        if (out := options.pop("out", None)) is not None and isinstance(out[0], Traced):
+            return out[0]._becomes(self.__array_ufunc__(ufunc, method, *inputs, **options))
         if method == "reduce":
             axis, keepdims = options.get("axis", 0 if len(inputs) < 2 else inputs[1]), options.get("keepdims", False)
             if ufunc is np.add:
@@ -364,6 +428,9 @@ class Traced:
         if method == "__call__" and ufunc is np.bitwise_and:
             mine, other = inputs if isinstance(inputs[0], Traced) else inputs[::-1]
             return mine & other
+        if method == "__call__" and ufunc is np.bitwise_or:
+            mine, other = inputs if isinstance(inputs[0], Traced) else inputs[::-1]
+            return mine | other
         if method == "__call__" and ufunc in _BINARY:
             left = inputs[0] if isinstance(inputs[0], Traced) else self._lifted(inputs[0])
             return _BINARY[ufunc](left, inputs[1])
@@ -391,6 +458,10 @@ class Traced:
             return args[0]._with_axis(args[1] % (args[0].ndim + 1))
         if function is np.broadcast_to:
             return args[0].spread(args[1])
+        if function is np.take_along_axis:
+            return args[0].taken(args[1], kwargs.get("axis", args[2] if len(args) > 2 else -1))
+        if function is np.put_along_axis and isinstance(args[0], Traced):
+            return args[0].put(args[1], args[2], kwargs.get("axis", args[3] if len(args) > 3 else -1))
         if function is np.einsum:
             return _einsum(*args)
         if function in (np.any, np.isfinite):
@@ -402,6 +473,8 @@ class Traced:
             return self._lifted(a)
         if not isinstance(condition, Traced):
             raise NotTraceable("np.where on numbers")
+        if self.scope.away and [(head.kind, head.data) for t in condition.expr for head, _, _ in t.factors] == _EQUAL:
+            return self._lifted(b)
         yes, no = self._lifted(a), self._lifted(b)
         return condition * yes + (1 - condition) * no if no.expr else condition * yes
 
@@ -417,6 +490,9 @@ class Traced:
             else:
                 raise NotTraceable("a length that is only a number")
         return self._new(tuple(full), self.expr)
+
+
+_EQUAL = [("cond", "==")]
 
 
 def _number(value: Any) -> Expr:

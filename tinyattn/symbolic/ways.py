@@ -87,9 +87,9 @@ def by_complex_step(graph: Any, leaves: Sequence[int], formula: Found | None, en
             raise GraphError(f"{node.op_name} does not run on complex numbers")
 
     def slope(replay: Replay, leaf: int, place: tuple[int, ...]) -> float:
-        moved = replay.graph.nodes[leaf].value.astype(complex)
+        moved = replay.graph.nodes[leaf].value.astype(complex)  # and so is all else: a forward may write in place
         moved[place] += 1j * step
-        return float(np.imag(replay.loss(leaf, moved))) / step
+        return float(np.imag(replay.loss(leaf, moved, _complex))) / step
 
     found = _by_steps(graph, leaves, slope, entries)
     for leaf, (value, _) in found.items():
@@ -97,6 +97,10 @@ def by_complex_step(graph: Any, leaves: Sequence[int], formula: Found | None, en
         bound = 4 * formula[leaf][1] if formula and leaf in formula else simple
         found[leaf] = (value, bound)
     return found
+
+
+def _complex(value: Any) -> Any:
+    return value.astype(complex) if value.dtype.kind == "f" else value
 
 
 def by_difference(graph: Any, leaves: Sequence[int], entries: int = SAMPLE) -> Found:
@@ -137,11 +141,13 @@ class Replay:
                 moved.add(node.index)
                 self.order.append(node)
 
-    def loss(self, leaf: int, value: Any) -> Any:
-        """Give the loss with other numbers in the leaf."""
+    def loss(self, leaf: int, value: Any, kind: Callable[[Any], Any] = np.asarray) -> Any:
+        """Give the loss with other numbers in the leaf, all others in the kind that is wanted."""
         values: dict[int, Any] = {leaf: value}
         for node in self.order:
-            inputs = [values.get(source, self.graph.nodes[source].value) for source in node.inputs]
+            inputs = [
+                values[source] if source in values else kind(self.graph.nodes[source].value) for source in node.inputs
+            ]
             values[node.index] = node.op(*inputs, *node.params.values())
         last = self.graph.outputs[0]
         return np.asarray(values.get(last, self.graph.nodes[last].value)).reshape(())[()]
