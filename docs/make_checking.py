@@ -34,6 +34,7 @@ assert report, report
 | SymPy | the definitions | the same, with nothing of ours; about the entry to blame, or with `oracles=("sympy",)` about every input |
 | forward mode against reverse mode | the engine, both ways | rules that lose their recording |
 | exact check | forwards and rules, over a finite field | equal or not equal: a fault of one part in a million millions is one |
+| composed forms | what a fused operation is made of, with bounds | fast code that serves floats only, such as tiles and work in place |
 | fifty digits | forwards and rules, on mpmath's numbers | asked when only the exact check disagrees: a right rule agrees to thirty digits, one that rounds a constant to sixteen, a wrong one to fewer |
 
 A random direction comes first. Only when something disagrees are single entries and single nodes looked at: each rule
@@ -214,7 +215,8 @@ report as data, `--html` writes a page with the graph, in which the faulty node 
 Forward and rule are run on numbers of a finite field. exp, log, sqrt, tanh, sin and cos are random functions there, of
 which only the derivative is known. So a rule is decided exactly when it is written
 
-- with operators, NumPy functions and array methods, without `float()`, `out=` or assignment into an array;
+- with operators, NumPy functions and array methods, without `float()` and `np.asarray`; `out=`, `+=` and assignment are
+  understood where they write into an array that the rule has made itself;
 - through the result `y`, or through the same exp, log and sqrt values that the forward made;
 - with one written constant at a time (`3 * (c * x)`), and divided by whole numbers (`g / n`, not `g * (1 / n)`).
 

@@ -39,7 +39,7 @@ class Bounded(Duck):
     True
     """
 
-    __slots__ = ("e", "v", "weak")
+    __slots__ = state = ("e", "v", "weak")
 
     def __init__(self, v: Any, e: Any, weak: bool = False) -> None:
         self.v, self.e = v, e
@@ -111,7 +111,7 @@ class Bounded(Duck):
         """In another precision; what is rounded away is added to the bound."""
         dtype = np.dtype(dtype)
         if dtype.kind != "f" or dtype == self.v.dtype:
-            return self
+            return self.copy()
         v = np.asarray(self.v.astype(dtype))
         coarser = dtype.itemsize < self.v.dtype.itemsize
         return type(self)(

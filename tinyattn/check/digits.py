@@ -38,7 +38,7 @@ class ManyDigits(Duck):
     0.0
     """
 
-    __slots__ = ("v",)
+    __slots__ = state = ("v",)
 
     def __init__(self, v: Any) -> None:
         self.v = np.asarray(v, dtype=object)

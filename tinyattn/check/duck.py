@@ -8,6 +8,7 @@ every part alike; a subclass says how its numbers are added and multiplied, and 
 from __future__ import annotations
 
 import math
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -24,8 +25,11 @@ class CannotRun(Exception):
 class Duck:
     """An array of numbers that are not floats, with NumPy's methods and protocols."""
 
-    __slots__ = ()
+    __slots__ = ("__weakref__", "_is_fixed", "_views")
     __array_priority__ = 1000.0
+    state: tuple[str, ...]
+    _is_fixed: bool
+    _views: list[Any]
 
     # -- what a subclass says -------------------------------------------------------------------------------
 
@@ -151,7 +155,9 @@ class Duck:
 
     def each(self, function: Callable[[Part], Part]) -> Any:
         """The same move of numbers, done to every part."""
-        return self.made_of(*[None if p is None else np.asarray(function(p), dtype=p.dtype) for p in self.parts])
+        parts = [None if p is None else np.asarray(function(p), dtype=p.dtype) for p in self.parts]
+        new = self.made_of(*parts)
+        return self.seen_by(new) if any(p is not None and p.base is not None for p in parts) else new
 
     @classmethod
     def joined(cls, function: Callable[[list[Part]], Part], pieces: Sequence[Any]) -> Any:
@@ -165,6 +171,75 @@ class Duck:
                 given = [cls.zeros(x.shape) if p is None else p for x, p in zip(lifted, column, strict=True)]
                 parts.append(np.asarray(function(given), dtype=given[0].dtype))
         return cls.made_of(*parts)
+
+    # -- writing ------------------------------------------------------------------------------------------------
+    # An array that is written into becomes another one: whoever was made from it before keeps what it was made from.
+
+    def fixed(self) -> Any:
+        """The same array, which must not be written into, because others hold it too."""
+        self._is_fixed = True
+        return self
+
+    def seen_by(self, view: Any) -> Any:
+        """Remember an array that would look into the memory of this one: it is of no use once this one is written."""
+        if not hasattr(self, "_views"):
+            self._views = []
+        self._views.append(weakref.ref(view))
+        return view.fixed()
+
+    def become(self, other: Any) -> Any:
+        """Take the numbers of another array, as an array does that is written into."""
+        if getattr(self, "_is_fixed", False):
+            raise CannotRun("writing into an array that others see")
+        if other.shape != self.shape:
+            raise CannotRun(f"writing {other.shape} into {self.shape}")
+        self._spoil_views()
+        for name in self.state:
+            setattr(self, name, getattr(other, name))
+        return self
+
+    def _spoil_views(self) -> None:
+        for reference in getattr(self, "_views", ()):
+            view = reference()
+            if view is not None:
+                view._spoil_views()
+                for name in view.state:
+                    setattr(view, name, None)  # whoever asks it anything fails, and says that it cannot run
+        self._views = []
+
+    def written(self, write: Callable[[Part, Part], Any], value: Any) -> Any:
+        """Write numbers into every part: ``write(part, part of the value)``."""
+
+        def both(pair: list[Part]) -> Part:
+            own = np.array(pair[0])
+            write(own, pair[1])
+            return own
+
+        return self.become(self.joined(both, [self, value]))
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        def write(own: Part, part: Part) -> None:
+            own[key] = part
+
+        self.written(write, value)
+
+    def fill(self, value: Any) -> None:
+        """One number in every place."""
+        self[...] = value
+
+    def __iadd__(self, other: Any) -> Any:
+        return self.become(self + other)
+
+    def __isub__(self, other: Any) -> Any:
+        return self.become(self - other)
+
+    def __imul__(self, other: Any) -> Any:
+        return self.become(self * other)
+
+    def __itruediv__(self, other: Any) -> Any:
+        return self.become(self / other)
+
+    # -- shape, continued ---------------------------------------------------------------------------------------
 
     def reshape(self, *shape: Any) -> Any:
         """The same numbers in another shape."""
@@ -189,12 +264,15 @@ class Duck:
     flatten = ravel
 
     def copy(self) -> Any:
-        """The same numbers; they never change, so this is the array itself."""
-        return self
+        """The same numbers in an array of their own."""
+        new = object.__new__(type(self))
+        for name in self.state:
+            setattr(new, name, getattr(self, name))
+        return new
 
     def astype(self, dtype: Any, copy: bool = True) -> Any:
         """These numbers have no precision to change."""
-        return self
+        return self.copy()
 
     def item(self) -> Any:
         """The one entry."""
@@ -202,9 +280,6 @@ class Duck:
 
     def __getitem__(self, key: Any) -> Any:
         return self.each(lambda p: p[key])
-
-    def __setitem__(self, key: Any, value: Any) -> None:
-        raise CannotRun("assignment into an array")
 
     # -- arithmetic -------------------------------------------------------------------------------------------
 
@@ -234,7 +309,7 @@ class Duck:
         return self.negated()
 
     def __pos__(self) -> Any:
-        return self
+        return self.copy()
 
     def __abs__(self) -> Any:
         return self.joined(lambda ab: np.where(self.data < 0, ab[1], ab[0]), [self, self.negated()])
@@ -389,10 +464,17 @@ class Duck:
         raise CannotRun("np.asarray")
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        if kwargs.get("out") is not None:
-            raise CannotRun(f"np.{ufunc.__name__} with out=")
+        targets = kwargs.pop("out", None)
+        if kwargs.keys() - {"axis", "keepdims", "dtype"}:
+            raise CannotRun(f"np.{ufunc.__name__} with {', '.join(sorted(kwargs))}")
+        if targets is not None:
+            if method != "__call__" or len(targets) != 1 or not isinstance(targets[0], type(self)):
+                raise CannotRun(f"np.{ufunc.__name__} with out=")
+            return targets[0].become(self.lift(_call(type(self), ufunc, inputs)))
         if method == "__call__":
             return _call(type(self), ufunc, inputs)
+        if method == "at" and ufunc is np.add and isinstance(inputs[0], type(self)):
+            return _add_at(*inputs)
         if method == "reduce":
             return _reduce(ufunc, *inputs, **{k: v for k, v in kwargs.items() if k in ("axis", "keepdims", "dtype")})
         if method == "outer" and ufunc is np.multiply:
@@ -407,6 +489,13 @@ class Duck:
         if ours is None:
             raise CannotRun(f"np.{function.__name__}")
         return ours(type(self), *args, **kwargs)
+
+
+def _add_at(target: Any, index: Any, value: Any) -> None:
+    """``np.add.at``: part by part, then tidied."""
+    value = target.lift(value).tight()
+    target.tight().written(lambda own, part: np.add.at(own, index, part), value)
+    target.become(target.tidied())
 
 
 WRITERS = {"scatter_add", "put_along_axis"}
@@ -437,8 +526,8 @@ _TWO: dict[Any, Callable[[Any, Any], Any]] = {
     np.minimum: lambda a, b: a.joined(lambda ab: np.where(a.data <= b.data, ab[0], ab[1]), [a, b]),
 }  # fmt: skip
 _ONE: dict[Any, Callable[[Any], Any]] = {
-    np.negative: lambda x: x.negated(), np.positive: lambda x: x, np.absolute: abs, np.square: lambda x: x.times(x),
-    np.reciprocal: lambda x: x.lift(1.0).over(x), np.conjugate: lambda x: x,
+    np.negative: lambda x: x.negated(), np.positive: lambda x: x.copy(), np.absolute: abs,
+    np.square: lambda x: x.times(x), np.reciprocal: lambda x: x.lift(1.0).over(x), np.conjugate: lambda x: x.copy(),
     np.expm1: lambda x: x.mapped("exp") - 1.0, np.log1p: lambda x: (x + 1.0).mapped("log"),
     np.log2: lambda x: x.mapped("log") / math.log(2), np.log10: lambda x: x.mapped("log") / math.log(10),
     np.exp2: lambda x: (x * math.log(2)).mapped("exp"), np.tan: lambda x: x.mapped("sin") / x.mapped("cos"),

@@ -28,12 +28,17 @@ class Exact:
         Nodes whose own two numbers differ, the one nearest the result first.
     cut : dict of int to str
         Nodes that do not run on exact numbers, and why; nothing is said about them.
+    composed : tuple of int
+        Fused nodes whose own code does not run on exact numbers, so that their composed form was decided instead;
+        `check_gradients` holds the two against each other.
     """
 
-    __slots__ = ("cut", "equal", "wrong")
+    __slots__ = ("composed", "cut", "equal", "wrong")
 
-    def __init__(self, equal: bool, wrong: tuple[int, ...], cut: dict[int, str]) -> None:
-        self.equal, self.wrong, self.cut = equal, wrong, cut
+    def __init__(
+        self, equal: bool, wrong: tuple[int, ...], cut: dict[int, str], composed: tuple[int, ...] = ()
+    ) -> None:
+        self.equal, self.wrong, self.cut, self.composed = equal, wrong, cut, composed
 
     def __bool__(self) -> bool:
         return self.equal
@@ -72,11 +77,11 @@ def exact_check(graph: Any, *, seed: int = 0, large: bool = False, composed: fro
     with np.errstate(all="ignore"):
         run = _Run(graph, field_of(seed, large), composed, brief=True)
         if run.whole() and not run.replay.cut:
-            return Exact(True, (), {})
+            return Exact(True, (), {}, run.replay.composed_nodes)
         run = _Run(graph, field_of(seed, large), composed)
         equal = run.whole()
         wrong = () if equal else run.by_node()
-    return Exact(equal and not wrong, wrong, dict(run.replay.cut))
+    return Exact(equal and not wrong, wrong, dict(run.replay.cut), run.replay.composed_nodes)
 
 
 class _Run:

@@ -20,6 +20,25 @@ DEEPEST = 150  # floats that may wait for one another
 THIN = 64  # entries of a matrix from which on its tangents are a column times a row
 
 
+class Floats:
+    """Floats that wait until somebody asks for them; what they are made from may change in the meantime."""
+
+    __slots__ = ("depth", "make", "value")
+
+    def __init__(self, make: Any, depth: int = 0, value: Any = None) -> None:
+        self.make, self.depth, self.value = make, depth, value
+        if depth > DEEPEST:
+            self()  # asked for now, before those that wait for one another become too many
+
+    def __call__(self) -> Any:
+        """The floats."""
+        if self.value is None:
+            with np.errstate(all="ignore"):
+                self.value = np.asarray(self.make())
+            self.make, self.depth = None, 0
+        return self.value
+
+
 class FieldArray(Duck):
     """Numbers of a finite field; `field_of` makes a kind with keys of its own.
 
@@ -40,19 +59,16 @@ class FieldArray(Duck):
         The floats that decide comparisons; they wait until somebody compares.
     """
 
-    __slots__ = ("_inverse", "_s", "depth", "most", "most_t", "r", "t", "thin")
+    __slots__ = state = ("_inverse", "floats", "most", "most_t", "r", "t", "thin")
     numbers: SmallPrime
     lifted: dict[float, FieldArray]
 
-    def __init__(self, r: Any, t: Any, s: Any, depth: int = 0, most: float = 0.0, most_t: float = 0.0) -> None:
-        self.r, self.t, self._s = r, t, s
+    def __init__(self, r: Any, t: Any, floats: Floats, most: float = 0.0, most_t: float = 0.0) -> None:
+        self.r, self.t, self.floats = r, t, floats
         self.most = most or self.numbers.half
         self.most_t = most_t or self.numbers.half
-        self.depth = depth
         self.thin: Any = None
         self._inverse: Any = None  # one over each number, once somebody asked
-        if depth > DEEPEST:
-            self.data  # noqa: B018 - asked for now, before the floats that wait for it become too many
 
     @property
     def parts(self) -> tuple[Any, ...]:
@@ -63,12 +79,7 @@ class FieldArray(Duck):
     @property
     def data(self) -> np.ndarray:
         """The floats that decide comparisons, computed when first asked for."""
-        s = self._s
-        if s.__class__ is not np.ndarray:
-            with np.errstate(all="ignore"):
-                s = np.asarray(s() if callable(s) else s)
-            self._s, self.depth = s, 0
-        return s  # type: ignore[no-any-return]
+        return self.floats()  # type: ignore[no-any-return]
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -78,7 +89,8 @@ class FieldArray(Duck):
     @classmethod
     def made_of(cls, *parts: Any) -> Any:
         """An array from its parts."""
-        return cls(*parts)
+        r, t, floats = parts
+        return cls(r, t, Floats(None, 0, floats))
 
     @classmethod
     def zeros(cls, shape: tuple[int, ...]) -> Any:
@@ -98,9 +110,9 @@ class FieldArray(Duck):
             array = np.asarray(x, dtype=np.float64)
         except (TypeError, ValueError):
             raise CannotRun(f"a {type(x).__name__} among exact numbers") from None
-        new = cls(cls.numbers.of_floats(array), None, array)
+        new = cls(cls.numbers.of_floats(array), None, Floats(None, 0, array))
         if isinstance(x, (float, int)):
-            cls.lifted[x] = new
+            cls.lifted[x] = new.fixed()
         return new
 
     @classmethod
@@ -111,7 +123,7 @@ class FieldArray(Duck):
         by chance, which is as good as never, as before; and all products with these tangents cost next to nothing.
         """
         array, n = np.asarray(value, dtype=np.float64), cls.numbers
-        new = cls(n.random(array.shape), None, array)
+        new = cls(n.random(array.shape), None, Floats(None, 0, array))
         if tangent and array.ndim == 2 and array.size > THIN:
             new.thin = n.random((array.shape[0], 1)), n.random((1, array.shape[1]))
             new.t = n.tightened(new.thin[0] * new.thin[1])
@@ -121,16 +133,16 @@ class FieldArray(Duck):
 
     def known(self, value: Any) -> Any:
         """The same numbers with floats that were computed before."""
-        self._s, self.depth = np.asarray(value, dtype=np.float64), 0
+        self.floats = Floats(None, 0, np.asarray(value, dtype=np.float64))
         return self
 
     def foreseen(self, value: Any) -> Any:
         """The same numbers with floats that ``value()`` gives; what they were made from is let go."""
-        return type(self)(self.r, self.t, value, 0, self.most, self.most_t)
+        return type(self)(self.r, self.t, Floats(value), self.most, self.most_t)
 
     def still(self) -> Any:
         """The same numbers without tangents."""
-        return self if self.t is None else self._new(self.r, None, lambda: self.data, self.depth, self.most)
+        return self if self.t is None else type(self)(self.r, None, self.floats, self.most)
 
     # -- bounds -------------------------------------------------------------------------------------------------
 
@@ -176,18 +188,19 @@ class FieldArray(Duck):
             moved = moved + a.most * b.most_t
         return a.most * b.most, moved
 
-    def _new(self, r: Any, t: Any, s: Any, depth: int, most: float = 0.0, most_t: float = 0.0) -> Any:
+    def _new(self, r: Any, t: Any, make: Any, depth: int, most: float = 0.0, most_t: float = 0.0) -> Any:
         n = self.numbers
         r = r if r.__class__ is np.ndarray else n.array(r)
         t = t if t is None or t.__class__ is np.ndarray else n.array(t)
-        return self.__class__(r, t, s, depth + 1, most, most_t)
+        return self.__class__(r, t, Floats(make, depth + 1), most, most_t)
 
     def each(self, function: Any) -> Any:
         """The same move of numbers, done to every part."""
         r, t = self.r, self.t
         moved = np.asarray(function(r), dtype=r.dtype)
-        t = None if t is None else np.asarray(function(t), dtype=t.dtype)
-        return self._new(moved, t, lambda: function(self.data), self.depth, self.most, self.most_t)
+        t, floats = None if t is None else np.asarray(function(t), dtype=t.dtype), self.floats
+        new = self._new(moved, t, lambda: function(floats()), floats.depth, self.most, self.most_t)
+        return new if moved.base is None else self.seen_by(new)
 
     @classmethod
     def joined(cls, function: Any, pieces: Sequence[Any]) -> Any:
@@ -199,13 +212,14 @@ class FieldArray(Duck):
             parts = [cls.zeros(x.shape) if x.t is None else x.t for x in lifted]
             t = np.asarray(function(parts), dtype=cls.numbers.dtype)
             most_t = max(x.most_t for x in lifted if x.t is not None)
-        depth, most = max(x.depth for x in lifted), max(x.most for x in lifted)
-        return lifted[0]._new(r, t, lambda: function([x.data for x in lifted]), depth, most, most_t)
+        floats = [x.floats for x in lifted]
+        depth, most = max(each.depth for each in floats), max(x.most for x in lifted)
+        return lifted[0]._new(r, t, lambda: function([each() for each in floats]), depth, most, most_t)
 
     # Whether a cotangent is 0 is asked of the number itself: its floats need not be computed for that.
 
     def __eq__(self, other: object) -> Any:
-        if self._s.__class__ is not np.ndarray and isinstance(other, (int, float)) and other == 0:
+        if self.floats.value is None and isinstance(other, (int, float)) and other == 0:
             return self.tight_r() == 0
         return super().__eq__(other)
 
@@ -225,7 +239,7 @@ class FieldArray(Duck):
 
     def plus(self, other: Any) -> Any:
         """Sum."""
-        a, b = self, other
+        a, b, x, y = self, other, self.floats, other.floats
         a._fit_sum(b)
         r = a.numbers.array(a.r + b.r)
         if a.t is not None and b.t is not None:
@@ -233,73 +247,72 @@ class FieldArray(Duck):
         else:
             t, most_t = (b.t, b.most_t) if a.t is None else (a.t, a.most_t)
             t = t if t is None or t.shape == r.shape else np.broadcast_to(t, r.shape)
-        return a._new(r, t, lambda: a.data + b.data, max(a.depth, b.depth), a.most + b.most, most_t)
+        return a._new(r, t, lambda: x() + y(), max(x.depth, y.depth), a.most + b.most, most_t)
 
     def minus(self, other: Any) -> Any:
         """Difference."""
-        a, b = self, other
+        a, b, x, y = self, other, self.floats, other.floats
         if b.t is not None and a.t is None:
             return a.plus(b.negated())
         a._fit_sum(b)
         r = a.numbers.array(a.r - b.r)
         t, most_t = (a.t, a.most_t) if b.t is None else (a.t - b.t, a.most_t + b.most_t)
         t = t if t is None or t.shape == r.shape else np.broadcast_to(t, r.shape)
-        return a._new(r, t, lambda: a.data - b.data, max(a.depth, b.depth), a.most + b.most, most_t)
+        return a._new(r, t, lambda: x() - y(), max(x.depth, y.depth), a.most + b.most, most_t)
 
     def negated(self) -> Any:
         """The other sign."""
-        t = None if self.t is None else -self.t
-        return self._new(-self.r, t, lambda: -self.data, self.depth, self.most, self.most_t)
+        t, floats = None if self.t is None else -self.t, self.floats
+        return self._new(-self.r, t, lambda: -floats(), floats.depth, self.most, self.most_t)
 
     def times(self, other: Any) -> Any:
         """Product."""
-        a, b = self, other
+        a, b, x, y = self, other, self.floats, other.floats
         most, most_t = a._fit(b, 1.0)
         t = None
         if a.t is not None:
             t = a.t * b.r
         if b.t is not None:
             t = a.r * b.t if t is None else t + a.r * b.t
-        return a._new(a.r * b.r, t, lambda: a.data * b.data, max(a.depth, b.depth), most, most_t)
+        return a._new(a.r * b.r, t, lambda: x() * y(), max(x.depth, y.depth), most, most_t)
 
     def over(self, other: Any) -> Any:
         """Quotient."""
-        a, b = self, other
-        result = a.times(b.inverted())
-        result._s = lambda: a.data / b.data
+        x, y = self.floats, other.floats
+        result = self.times(other.inverted())
+        result.floats = Floats(lambda: x() / y(), max(x.depth, y.depth) + 1)
         return result
 
     def inverted(self) -> Any:
         """One over each number; the numbers themselves are inverted once."""
-        n = self.numbers
+        n, floats = self.numbers, self.floats
         if self._inverse is None:
             self._inverse = n.inverse(self.tight_r())
         r, t = self._inverse, None
         if self.t is not None:
             t = n.tightened(n.array(n.tightened(n.array(r * r)) * -self.tight_t()))
-        return self._new(r, t, lambda: 1.0 / self.data, self.depth)
+        return self._new(r, t, lambda: 1.0 / floats(), floats.depth)
 
     def raised(self, other: Any) -> Any:
         """Power, as a pseudo-random function of base and exponent."""
-        a, b, n = self.tight(), other.tight(), self.numbers
-        shape = np.broadcast_shapes(a.shape, b.shape)
-        depth = max(a.depth, b.depth)
+        a, b, n, x, y = self.tight(), other.tight(), self.numbers, self.floats, other.floats
+        shape, depth = np.broadcast_shapes(a.shape, b.shape), max(x.depth, y.depth)
         r = n.function_of_two("power", a.r, b.r) + np.zeros(shape, n.dtype)
-        result = a._new(r, None, lambda: np.power(a.data, b.data), depth)
+        result = a._new(r, None, lambda: np.power(x(), y()), depth)
         moving = []
         if a.t is not None:
             slope = b.still().times(a.still().raised(b.still() - 1.0))
-            moving.append(slope.times(a._new(a.t, None, lambda: a.data, depth)))
+            moving.append(slope.times(type(a)(a.t, None, x)))
         if b.t is not None:
             base: Any = np.where(a.data == 0, 1.0, a.still()) if (a.data == 0).any() else a.still()
-            moving.append(base.mapped("log").times(result).times(b._new(b.t, None, lambda: b.data, depth)))
+            moving.append(base.mapped("log").times(result).times(type(b)(b.t, None, y)))
         if moving:
             result.t = (moving[0] if len(moving) == 1 else moving[0].plus(moving[1])).tight_r()
         return result
 
     def matrix_product(self, other: Any) -> Any:
         """Matrix product."""
-        a, b, n = self, other, self.numbers
+        a, b, n, x, y = self, other, self.numbers, self.floats, other.floats
         length = max(a.shape[-1], 1)
         a._fit(b, float(min(length, n.together)))
         r, most = n.matmul(a.r, b.r, a.most * b.most)
@@ -312,7 +325,7 @@ class FieldArray(Duck):
         t, most_t = moving[0] if moving else (None, 0.0)
         if len(moving) == 2:
             t, most_t = n.sum_of(*moving[0], *moving[1])
-        return a._new(r, t, lambda: a.data @ b.data, max(a.depth, b.depth), most, most_t)
+        return a._new(r, t, lambda: x() @ y(), max(x.depth, y.depth), most, most_t)
 
     def _thin_times(self, left: Any) -> tuple[Any, float]:
         """``left @ t`` for the thin tangents of a matrix."""
@@ -342,14 +355,14 @@ class FieldArray(Duck):
             self.tight_t()
         r = self.numbers.array(total(self.r))
         terms = max(self.r.size // max(r.size, 1), 1)
-        t = None if self.t is None else total(self.t)
-        return self._new(r, t, lambda: total(self.data), self.depth, self.most * terms, self.most_t * terms)
+        t, floats = None if self.t is None else total(self.t), self.floats
+        return self._new(r, t, lambda: total(floats()), floats.depth, self.most * terms, self.most_t * terms)
 
     def tidied(self) -> Any:
         """Numbers back into the field after NumPy added some up."""
         n = self.numbers
         t = None if self.t is None else n.reduced(np.array(self.t, dtype=n.dtype))
-        return self._new(n.reduced(np.array(self.r, dtype=n.dtype)), t, lambda: self.data, self.depth)
+        return type(self)(n.reduced(np.array(self.r, dtype=n.dtype)), t, self.floats)
 
     @classmethod
     def contracted(cls, subscripts: str, operands: Sequence[Any]) -> Any:
@@ -367,7 +380,7 @@ class FieldArray(Duck):
 
     @classmethod
     def _two(cls, a: Any, left: str, b: Any, right: str, kept: str) -> Any:
-        n, text = cls.numbers, f"{left},{right}->{kept}"
+        n, text, x, y = cls.numbers, f"{left},{right}->{kept}", a.floats, b.floats
         sizes = {
             **dict(zip(left, a.shape, strict=True)),
             **{c: size for c, size in zip(right, b.shape, strict=True) if size != 1},
@@ -375,23 +388,21 @@ class FieldArray(Duck):
         terms = float(math.prod(sizes.get(c, 1) for c in set(left + right) - set(kept)))
         r, most = n.einsum(text, a.r, b.r, terms)
         parts = [
-            n.reduced(n.einsum(text, x, y, terms)[0])
-            for x, y in ((a.t, b.r), (a.r, b.t))
-            if x is not None and y is not None
+            n.reduced(n.einsum(text, one, other, terms)[0])
+            for one, other in ((a.t, b.r), (a.r, b.t))
+            if one is not None and other is not None
         ]
         t = None if not parts else parts[0] if len(parts) == 1 else parts[0] + parts[1]
-        return a._new(r, t, lambda: np.einsum(text, a.data, b.data), max(a.depth, b.depth), most, 2 * n.half)
+        return a._new(r, t, lambda: np.einsum(text, x(), y()), max(x.depth, y.depth), most, 2 * n.half)
 
     def mapped(self, name: str) -> Any:
         """Exp and its like: a pseudo-random number, and the tangent that the derivative gives."""
-        n = self.numbers
-        r = n.function(name, self.tight_r())
-        result = self._new(
-            r, None, lambda: _erf(self.data) if name == "erf" else getattr(np, name)(self.data), self.depth
-        )
+        n, floats = self.numbers, self.floats
+        function: Any = _erf if name == "erf" else getattr(np, name)
+        result = self._new(n.function(name, self.tight_r()), None, lambda: function(floats()), floats.depth)
         if self.t is not None:
             slope = _SLOPES[name](self.still(), result)
-            moved = slope.times(self._new(self.t, None, None, 0, self.most_t))
+            moved = slope.times(type(self)(self.t, None, floats, self.most_t))
             result.t, result.most_t = moved.r, moved.most
         return result
 

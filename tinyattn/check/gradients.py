@@ -13,6 +13,7 @@ from tinyattn.check import pointing
 from tinyattn.check.bounded import Bounded
 from tinyattn.check.bounding import bounded_run, pulled_plainly
 from tinyattn.check.exact import exact_check
+from tinyattn.check.fused import fused_faults
 from tinyattn.check.numeric import Slope, complex_slope, scale_of, slope_of
 from tinyattn.check.replay import Replay, words_of
 from tinyattn.check.report import Report, Row
@@ -231,7 +232,9 @@ class Step:
         apart = hold_against_definitions(self) if self.order == 1 else 0
         if failed or not decided:
             pointing.point(self, "exact" if not failed else "numbers")
-        elif apart:
+        if report.verdict == "right" and (faults := fused_faults(self.recorded.graph, self.rng)):
+            pointing.enter_fused(self, faults)
+        elif report.verdict == "right" and apart:
             not_its_definition(self)
         return report.verdict == "right"
 

@@ -94,6 +94,29 @@ def _split(cls: Kind, x: Any, sections: Any, axis: int = 0) -> Any:
     return [x.each(lambda p, at=at: np.take(p, at, axis)) for at in pieces]
 
 
+def _put_along_axis(cls: Kind, x: Any, at: Any, value: Any, axis: int) -> None:
+    x.written(lambda own, part: np.put_along_axis(own, at, part, axis), value)
+
+
+def _copyto(cls: Kind, x: Any, value: Any, where: Any = True, **kwargs: Any) -> None:
+    x.written(lambda own, part: np.copyto(own, part, where=plain_numbers(where)), value)
+
+
+def _fill_diagonal(cls: Kind, x: Any, value: Any) -> None:
+    x.written(lambda own, part: np.fill_diagonal(own, part), value)
+
+
+def _norm(cls: Kind, x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
+    if ord not in (None, 2):
+        raise CannotRun(f"np.linalg.norm with ord={ord!r}")
+    x = cls.lift(x)
+    return (x * x).sum(axis=axis, keepdims=keepdims).mapped("sqrt")
+
+
+def _full_like(cls: Kind, x: Any, value: Any, *args: Any, **kwargs: Any) -> Any:
+    return cls.lift(value) + cls.lift(np.zeros(x.shape))
+
+
 FUNCTIONS: dict[Any, Callable[..., Any]] = {
     np.where: _where,
     np.concatenate: _joined(np.concatenate),
@@ -135,6 +158,12 @@ FUNCTIONS: dict[Any, Callable[..., Any]] = {
     np.min: _method("min"),
     np.std: lambda cls, *args, **kwargs: _var(cls, *args, **kwargs).mapped("sqrt"),
     np.zeros_like: _like(0.0),
+    np.empty_like: _like(0.0),
+    np.full_like: _full_like,
+    np.put_along_axis: _put_along_axis,
+    np.copyto: _copyto,
+    np.fill_diagonal: _fill_diagonal,
+    np.linalg.norm: _norm,
     np.ones_like: _like(1.0),
     np.shape: lambda cls, x: x.shape,
     np.ndim: lambda cls, x: x.ndim,

@@ -10,6 +10,7 @@ import numpy as np
 from tinyattn.check.blame import Fault, faults_of
 from tinyattn.check.definitions import sympy_of_node
 from tinyattn.check.exact import exact_check
+from tinyattn.check.fused import fused_faults
 from tinyattn.check.kinks import only_kinks
 from tinyattn.check.mistakes import likely_mistake
 from tinyattn.check.replay import Replay, words_of
@@ -42,6 +43,7 @@ def point(step: Step, kind: str, error: Exception | None = None) -> None:
     faults = faults_of(graph, step.rng)
     if not faults and step.exact is not None and step.exact.wrong:
         faults = faults_of(graph, step.rng, step.exact.wrong) or _in_digits(step, step.exact.wrong)[0]
+    faults = faults or fused_faults(graph, step.rng)
     if faults:
         _enter(step, faults)
         return
@@ -65,6 +67,13 @@ def _enter(step: Step, faults: list[Fault]) -> None:
         if (fault.node.op_name, "") != first and words not in seen:
             seen.append(words)
     report.others = seen
+
+
+def enter_fused(step: Step, faults: list[Fault]) -> None:
+    """Blame a fused rule that is off from its composed form by more than rounding."""
+    step.report.verdict = "wrong"
+    _enter(step, faults)
+    step.report.note(f"{faults[0].node.op_name} was held against its composed form here")
 
 
 def blame_for(fault: Fault, graph: Any) -> Blame:

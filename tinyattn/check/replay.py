@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tinyattn.check.duck import WRITERS
+from tinyattn.check.duck import WRITERS, Duck
 
 Watcher = Callable[[int, int, Any], None]
 
@@ -91,6 +91,11 @@ class Replay:
         self._inside: dict[int, Inside] = {}
         self._stills: dict[int, Any] = {}
 
+    @property
+    def composed_nodes(self) -> tuple[int, ...]:
+        """The fused nodes that ran by their composed form."""
+        return tuple(sorted(self._inside))
+
     def forward(self, after: Callable[[int], None] | None = None) -> list[Any]:
         """Run every node's forward; ``after`` is told of each."""
         self.values = []
@@ -98,7 +103,7 @@ class Replay:
             if after is not None and node.index:
                 after(node.index - 1)
             if node.op is None:
-                self.values.append(self.leaf(node) if node.requires_grad else self.lift(node.value))
+                self.values.append(_fixed(self.leaf(node) if node.requires_grad else self.lift(node.value)))
                 continue
             inputs = [self.values[source] for source in node.inputs]
             try:
@@ -131,12 +136,12 @@ class Replay:
         if result.shape != node.shape:
             raise ValueError(f"the forward gave shape {result.shape} where it gave {node.shape} before")
         known = getattr(result, "known", None)
-        return result if known is None else known(node.value)
+        return _fixed(result if known is None else known(node.value))
 
     def rest(self, index: int) -> Any:
         """What a rule sees of a node's value."""
         if index not in self._stills:
-            self._stills[index] = self.still(self.values[index])
+            self._stills[index] = _fixed(self.still(self.values[index]))
         return self._stills[index]
 
     def pull(self, index: int, g: Any) -> list[Any]:
@@ -186,7 +191,7 @@ class Replay:
                 if node.index in self.cut:
                     raise ValueError(self.cut[node.index])
                 g = totals[node.index]
-                made = self.pull(node.index, g if seen is None else seen(node.index, g))
+                made = self.pull(node.index, _fixed(g if seen is None else seen(node.index, g)))
             except Exception as error:
                 self.cut[node.index] = words_of(error)
                 made = cut(node.index, totals[node.index]) if cut is not None else [None] * len(node.inputs)
@@ -200,6 +205,11 @@ class Replay:
                 del totals[node.index]
                 self.values[node.index] = self._stills[node.index] = None
         return totals
+
+
+def _fixed(x: Any) -> Any:
+    """Numbers that a forward or a rule gets to see must not be written into."""
+    return x.fixed() if isinstance(x, Duck) else x
 
 
 def forward_of(op: Any, inputs: list[Any], params: tuple[Any, ...]) -> Any:

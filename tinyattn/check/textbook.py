@@ -46,7 +46,8 @@ def _fits(step: Step, slot: int, title: str, value: np.ndarray, error: np.ndarra
     allowed = step.error_along(slot, direction) + float(np.add.reduce(error * np.abs(direction), axis=None))
     allowed = 2 * allowed + 4e-16 * direction.size * terms
     found, expected = (float(np.add.reduce(g * direction, axis=None)) for g in (gradient, value))
-    return not np.isfinite(allowed) or step.row(step.subject.inputs[slot].name, "reverse", title, found, expected, allowed)
+    name = step.subject.inputs[slot].name
+    return not np.isfinite(allowed) or step.row(name, "reverse", title, found, expected, allowed)
 
 
 def not_its_definition(step: Step) -> None:
