@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -16,6 +17,7 @@ from tinyattn.learn import command, given, grading, library
 from tinyattn.learn.lesson import read_lesson
 from tinyattn.learn.progress import Progress, home
 from tinyattn.learn.session import Screen, Session, steps_of
+from tinyattn.learn.words import as_typed, interpreter
 
 REAL = library.folder()
 TEXT = """# %% [markdown] lang="en"
@@ -429,6 +431,28 @@ def test_a_session_can_be_driven_without_a_terminal(
 
 
 # -- hints and solutions from the command line ----------------------------------------------------------------
+
+
+def test_started_as_a_module_it_says_what_to_type_in_the_same_way(tmp_path: Path) -> None:
+    run = learn("10", "--lang", "en", typed="q\n", cwd=tmp_path)
+    assert f"Go on with: {interpreter()} -m tinyattn learn 10".encode() in run.stdout
+    assert as_typed("tinyattn learn 10") == "tinyattn learn 10"  # these tests were not started so
+
+
+@pytest.mark.skipif(os.name == "nt", reason="paths of another form")
+def test_python_is_called_by_the_word_that_starts_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    python = tmp_path / ".venv" / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    python.symlink_to(os.path.realpath(sys.executable))
+    monkeypatch.setattr(sys, "executable", str(python))
+    monkeypatch.setenv("PATH", str(python.parent))
+    assert interpreter() == "python"
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    assert interpreter() == ".venv/bin/python"
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    assert interpreter() == shlex.quote(str(python))
 
 
 @pytest.fixture

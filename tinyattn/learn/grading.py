@@ -27,7 +27,7 @@ from tinyattn.learn.carry import pack
 from tinyattn.learn.exercises import Exercise, find_exercise, is_unwritten
 from tinyattn.learn.judge import Verdict
 from tinyattn.learn.progress import Progress
-from tinyattn.learn.words import Sayings, language_of_the_locale
+from tinyattn.learn.words import Sayings, as_typed, language_of_the_locale
 from tinyattn.terminal import say
 
 SECONDS = 10.0
@@ -114,7 +114,7 @@ def show_hint(name: str, solution: str) -> None:
     say(says("hint", at=shown + 1, of=len(exercise.hints), text=exercise.hints[shown][says.lang == "zh"]))
     progress.keep_exercise(name, hints=shown + 1)
     if shown + 1 == len(exercise.hints):
-        say(says("no more hints", solution=solution))
+        say(as_typed(says("no more hints", solution=solution)))
 
 
 def reveal(name: str, anyway: bool = False) -> None:
@@ -137,7 +137,7 @@ def show_solution(name: str, anyway: bool, hint: str, solution: str) -> bool:
     known = progress.exercise(name)
     left = len(exercise.hints) - known.get("hints", 0)
     if left > 0 and not anyway and not known.get("passed"):
-        say(says("hints left", count=left, hint=hint, solution=solution))
+        say(as_typed(says("hints left", count=left, hint=hint, solution=solution)))
         return False
     say(exercise.solution_source().rstrip())
     progress.keep_exercise(name, revealed=True)

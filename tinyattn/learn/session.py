@@ -21,7 +21,7 @@ from tinyattn.learn.lesson import Cell, Lesson
 from tinyattn.learn.progress import Progress
 from tinyattn.learn.prose import coloured, rendered, wrap
 from tinyattn.learn.runner import CellFailed, Runner, is_page, is_picture
-from tinyattn.learn.words import Sayings
+from tinyattn.learn.words import Sayings, as_typed, interpreter
 from tinyattn.terminal import ascii_form, display_width, say
 
 _IMPORTS = """import numpy as np
@@ -63,6 +63,7 @@ class Screen:
 
     def faint(self, text: str) -> None:
         """Print what the machinery says, not the lesson."""
+        text = as_typed(text)
         self.say(f"{_FAINT}{text}{_OFF}" if self.colour else text)
 
     def alarm(self, text: str) -> None:
@@ -282,7 +283,9 @@ class Session:
         except OSError as error:
             self.screen.alarm(f"{path}: {error.strerror}")
             return
-        self.screen.faint(self._say("exercise written" if written else "exercise there", path=path))
+        self.screen.faint(
+            self._say("exercise written" if written else "exercise there", path=path, python=interpreter())
+        )
 
 
 def write_exercise(lesson: Lesson, cell: Cell, path: Path, lang: str = "en") -> bool:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import locale
 import os
+import shlex
+import shutil
 import sys
+from pathlib import Path
 
 _SAYINGS: dict[str, tuple[str, str]] = {
     # key: (English, 中文)
@@ -63,12 +66,12 @@ _SAYINGS: dict[str, tuple[str, str]] = {
     ),
     "solved": ("Exercise {name} is solved.", "练习 {name} 已经做对了。"),
     "exercise written": (
-        "Written: {path}. Fill it in, then run: python {path}",
-        "已写入：{path}。写好后运行：python {path}",
+        "Written: {path}. Fill it in, then run: {python} {path}",
+        "已写入：{path}。写好后运行：{python} {path}",
     ),
     "exercise there": (
-        "{path} is there already, and was left as it is. Run: python {path}",
-        "{path} 已经存在，没有改动。运行：python {path}",
+        "{path} is there already, and was left as it is. Run: {python} {path}",
+        "{path} 已经存在，没有改动。运行：{python} {path}",
     ),
     # grading
     "unwritten": (
@@ -254,3 +257,25 @@ def language_of_the_locale() -> str:
         name = locale.getlocale()[0] or ""
         return "zh" if name.lower().startswith(("zh", "chinese")) else "en"
     return "en"
+
+
+def interpreter() -> str:
+    """The Python that runs now, as one would type it: ``python`` where that is it, else its path."""
+    here = os.path.abspath(sys.executable)  # links are not followed: an environment's Python is one
+    if os.path.abspath(shutil.which("python") or "") == here:
+        return "python"
+    inside = Path(here).is_relative_to(Path.cwd())
+    path = os.path.relpath(here) if inside else here
+    return f'"{path}"' if os.name == "nt" else shlex.quote(path)
+
+
+def as_typed(text: str) -> str:
+    """A text with its commands as the reader must type them, who perhaps has no command ``tinyattn``.
+
+    From a clone the lessons are started as a module, ``.venv/bin/python -m tinyattn learn``; then what is to be
+    typed next is said in the same way.
+    """
+    module = getattr(getattr(sys.modules["__main__"], "__spec__", None), "name", "")
+    if module not in ("tinyattn.__main__", "tinyattn.learn.__main__"):
+        return text
+    return text.replace("tinyattn learn", f"{interpreter()} -m tinyattn learn")
