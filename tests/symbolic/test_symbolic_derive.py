@@ -242,6 +242,13 @@ def test_a_line_without_matrix_form_says_so():
     assert "by index: a condition on indices" in str(ta.derive(L, wrt=leaves))
 
 
+def test_decimals_stay_decimals():
+    x = ta.tensor([1.0], requires_grad=True)
+    y = 0.044715 * x
+    assert ta.derive(y, wrt=[x]).text("index").splitlines()[-1] == "x̄_i = 0.044715 ȳ_i"
+    assert "1/3" in ta.derive(x / 3.0, wrt=[x]).text() and "1/2" in ta.derive(0.5 * x, wrt=[x]).text()
+
+
 def test_latex_and_mathml_and_html_hold_every_line():
     loss, leaves = attention()
     derivation = ta.derive(loss, wrt=leaves)
@@ -360,6 +367,14 @@ def test_sympy_form_is_derived_independently_and_evaluates_to_the_same():
     derivation = ta.derive(loss, wrt=leaves)
     assert "KroneckerDelta" not in str(derivation.to_sympy("V"))
     assert derivation.to_sympy("Q", "elements").shape == (3, 2)
+
+
+def test_sympy_form_of_a_result_of_several_numbers_is_in_terms_of_its_cotangent():
+    W, x = ta.tensor(np.ones((2, 3)), requires_grad=True), ta.tensor(np.ones(3), requires_grad=True)
+    y = W @ x
+    derivation = ta.derive(y, wrt=[W, x])
+    assert re.fullmatch(r"x\[p\d+\]\*y_bar\[p\d+\]", str(derivation.to_sympy(W)))
+    assert re.fullmatch(r"Sum\(W\[k\d, p\d\]\*y_bar\[k\d\], \(k\d, 0, n - 1\)\)", str(derivation.to_sympy(x)))
 
 
 def test_deriving_imports_no_sympy():

@@ -16,8 +16,9 @@ from tinyattn.errors import TinyattnError
 from tinyattn.symbolic.derivation import Lines
 from tinyattn.symbolic.opbook import CallGraph, weighted_sum
 from tinyattn.symbolic.proving import Expander, difference
+from tinyattn.symbolic.scope import NotTraceable, Scope
 from tinyattn.symbolic.terms import Expr, Index, Quantity, Term, fresh
-from tinyattn.symbolic.tracing import NotTraceable, Scope, Traced
+from tinyattn.symbolic.tracing import Traced
 from tinyattn.symbolic.ways import Formula
 
 ALL_SIZES = "proved for all sizes"

@@ -70,8 +70,19 @@ class WholeLoss:
         self.arrays: dict[str, Any] = {}
         self.tests: dict[str, Callable[..., int]] = {}
         self._fresh = count()
-        last = graph.nodes[graph.outputs[0]]
-        self.expression = self.entry(last.index, (sympy.Integer(0),) * len(last.shape))
+        self.expression = self._loss(graph.nodes[graph.outputs[0]])
+
+    def _loss(self, last: Any) -> Any:
+        """Give the one number that is differentiated; of a result of several their sum, each times its cotangent."""
+        zeros = (self.sympy.Integer(0),) * len(last.shape)
+        if last.value.size == 1:
+            return self.entry(last.index, zeros)
+        at = tuple(self.fresh() for _ in last.shape)
+        cotangent = self.sympy.IndexedBase(
+            self.sympy.Symbol(f"{self.symbols.get(last.index, f'x{last.index}')}_bar", real=True)
+        )
+        limits = [(index, 0, self.length(last.index, axis) - 1) for axis, index in enumerate(at)]
+        return self.sympy.Sum(cotangent[at] * self.entry(last.index, at), *limits)
 
     def entry(self, index: int, at: tuple[Any, ...]) -> Any:
         """Give one entry of a node, at SymPy indices, in terms of the leaves."""

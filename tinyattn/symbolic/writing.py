@@ -111,9 +111,9 @@ def number(value: Exact) -> Layout:
     value = Fraction(value) if value >= 0 else -Fraction(value)
     if value.denominator == 1:
         return ("num", str(int(value)))
-    if value.denominator in (10, 100, 1000, 5, 20, 50, 25, 8, 40, 125, 200, 250, 500, 10000, 100000):
+    if value.denominator not in (2, 4, 16, 32, 64) and 10**8 % value.denominator == 0:
         decimal = f"{float(value):.10g}"
-        if len(decimal) <= 6 and Fraction(decimal) == value:
+        if len(decimal) <= 9 and Fraction(decimal) == value:
             return ("num", decimal)
     return ("frac", ("num", str(value.numerator)), ("num", str(value.denominator)))
 
