@@ -346,6 +346,12 @@ def log_softmax(x, axis, out):
     shifted = subtract(x, maximum.reduce(x, axis, None, None, True), out)
     return subtract(shifted, np.log(add.reduce(exp(shifted), axis, None, None, True)), shifted)
 ''',
+    "check_rows": '''
+def check_rows(numbers, size):
+    """Refuse numbers that are no rows of an array with ``size`` rows."""
+    if numbers.size and not 0 <= np.minimum.reduce(numbers, None) <= np.maximum.reduce(numbers, None) < size:
+        raise IndexError(f"{numbers.tolist()} are not all from 0 to {size - 1}")
+''',
     "erf": """
 erf = np.frompyfunc(math.erf, 1, 1)  # NumPy has no error function
 """,

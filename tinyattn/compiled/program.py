@@ -83,8 +83,8 @@ class Program:
         shown = _shown(self.result, iter(range(len(lines.results))))
         return "\n".join([
             f"def {self.name}({', '.join(names)}):",
-            f'    """Give {_described(self.result, lines.results)}."""',
-            "    check(" + "".join(f"{name}, " for name in names).rstrip(" ") + ")",
+            f'    """Give {_described(writer, lines.results)}."""',
+            f"    check({', '.join(names)})",
             f"    results = run({', '.join(names)})",
             f"    return {shown}",
             "", "",
@@ -180,8 +180,8 @@ def _shown(result: Any, numbers: Any) -> str:
     return repr(result)
 
 
-def _described(result: Any, lines: list[Line]) -> str:
-    words = [line.name or line.op for line in lines]
+def _described(writer: Writer, lines: list[Line]) -> str:
+    words = ["a constant" if line.constant else writer.name(line) for line in lines]
     return ", ".join(words) if words else "nothing that is computed"
 
 

@@ -23,11 +23,12 @@ from tinyattn.errors import GraphError, message
 from tinyattn.mode import mode, switched
 from tinyattn.names import place_text, title
 from tinyattn.ops import Op
-from tinyattn.tensor import Constant, Tensor, new_leaf, number_or_array
+from tinyattn.tensor import Constant, Tensor, new_leaf, number_or_array, tensor
 
 _one_at_a_time = allocate_lock()
-_ALONE = sys.getrefcount(raw(new_leaf(Tensor, np.zeros(1), False))) + 1
-"""References to the numbers of a leaf that nobody shares, in a loop over leaves."""
+_a_leaf = tensor([0.0])
+_ALONE = sys.getrefcount(raw(_a_leaf))
+"""References to the numbers of a leaf that nobody shares."""
 _HERE = os.path.dirname(os.path.abspath(__file__))
 _CALLERS = tuple(os.path.join(_HERE, name) for name in ("function.py", "program.py", "recording.py"))
 
@@ -68,12 +69,15 @@ class Record:
         self._kept: list[Any] = []  # so that an identity stays that of one object
         self._known: dict[int, Tensor] = {}
         self.outside: dict[int, tuple[Tensor, Tensor]] = {}
+        self.inner: dict[int, Tensor] = {}  # tensors that the function makes of plain numbers
+        self._read: list[Tensor] = []
 
     def stand_in(self, x: Tensor) -> Tensor:
         """A watched tensor in the place of one from outside, so that rules may ask how large its numbers are."""
         if x.order > self.start or isinstance(x, Watched):
             return x
         if id(x) not in self.outside:
+            self._kept.append(x)
             other = new_leaf(Watched if x.dtype.kind == "f" else WatchedWhole, raw(x), x.requires_grad)
             other.order = x.order
             self.outside[id(x)] = x, other
@@ -84,9 +88,7 @@ class Record:
         op: Any = node.op
         inputs = tuple([self.stand_in(x) for x in node.inputs])
         node._left, node._right = inputs if len(inputs) == 2 else (inputs[0] if len(inputs) == 1 else inputs, None)
-        for x in inputs:
-            if type(x) is Tensor and sys.getrefcount(raw(x)) > _ALONE:
-                raise detached_outside(x)
+        self.inner.update((id(x), x) for x in inputs if type(x) is Tensor)
         params = self._own(op, inputs, node.params)
         node.__class__ = WatchedWhole if raw(node).dtype.kind != "f" else Watched
         if raw(node).dtype.kind != "f":
@@ -109,28 +111,41 @@ class Record:
 
     def _own(self, op: Op, inputs: tuple[Tensor, ...], params: tuple[Any, ...]) -> tuple[Any, ...]:
         """Put tensors in the place of arrays that were read from them."""
-        read = [x for x in watched.readings if not any(x is y for y in inputs)]
+        self._read += [x for x in watched.readings if not any(x is y for y in (*inputs, *self._read))]
         watched.readings.clear()
-        used: list[Tensor] = []
-        found = tuple(self._known_array(param, read, used) for param in params)
-        lost = [x for x in read if not any(x is y for y in used)]
-        if lost:
-            raise reads_numbers(lost[0], op.name)
-        return found
+        return tuple([self._known_array(param) for param in params])
 
-    def _known_array(self, param: Any, read: list[Tensor], used: list[Tensor]) -> Any:
+    def _known_array(self, param: Any) -> Any:
         """The tensor that an array was read from, or the array itself."""
         if isinstance(param, tuple):
-            return tuple(self._known_array(part, read, used) for part in param)
+            return tuple([self._known_array(part) for part in param])
         if not isinstance(param, np.ndarray):
             return param
-        match = next((x for x in read if _same_numbers(param, raw(x))), None)
+        match = next((x for x in self._read if _same_numbers(param, raw(x))), None)
         if match is not None:
-            used.append(match)
+            self._read = [x for x in self._read if x is not match]
             self._kept.append(param)
             same = raw(match).size != param.size or match.shape == param.shape
             self._known[id(param)] = match if same else ta.reshape(match, param.shape)
         return self._known.get(id(param), param)
+
+    def finish(self) -> None:
+        """Refuse what the function did that no program can repeat, and drop the steps that no result needs."""
+        if left := [*self._read, *watched.readings]:
+            raise reads_numbers(left[0])
+        for x in self.inner.values():
+            if sys.getrefcount(raw(x)) > _ALONE:
+                raise detached_outside(x)
+        for x, other in self.outside.values():
+            if x.order != other.order:
+                raise changed_outside(x)
+        needed = {id(x) for x in tensors_in(self.result)}
+        kept = []
+        for step in reversed(self.steps):
+            if id(step.result) in needed:
+                needed.update(id(x) for x in (*step.inputs, *tensors_in(step.params)))
+                kept.append(step)
+        self.steps = kept[::-1]
 
 
 def detached_outside(x: Tensor) -> GraphError:
@@ -156,13 +171,14 @@ def changed_outside(x: Tensor) -> GraphError:
     )
 
 
-def reads_numbers(x: Tensor, op: str) -> GraphError:
-    """Say that an operation takes whole numbers or booleans out of a tensor in a way that no program can repeat."""
+def reads_numbers(x: Tensor) -> GraphError:
+    """Say that the function takes numbers out of a tensor in a way that no program can repeat."""
+    whose = f"what was made at {place_text(x)}" if place_text(x) else "an argument"
     return GraphError(
         message(
-            f"compile: {op} reads the numbers of {place_text(x) or 'an argument'} to make something else of them.",
-            "The program can use whole numbers and masks as they are given, as indices, masks and targets.",
-            "Make the array outside, and give it as an argument.",
+            f"compile: the numbers of {whose} are made something else of.",
+            "A program can use whole numbers and masks as they are given: as indices, masks and targets.",
+            "Make of them outside what is needed (a joined mask, a one-hot array), and give that as an argument.",
         )
     )
 
@@ -196,12 +212,7 @@ def record(f: Callable[..., Any], arrays: Sequence[Any], call: Callable[[list[Te
     watched.readings.clear()
     with switched(watch=found.note, watch_backward=found.pulled, recording=True), np.errstate(all="ignore"):
         found.result = call(leaves, found)
-    if watched.readings:
-        raise reads_numbers(watched.readings[0], "the function")
-    for x, other in found.outside.values():
-        if x.order != other.order:
-            raise changed_outside(x)
-    _keep_what_counts(found)
+    found.finish()
     return found
 
 
@@ -221,7 +232,10 @@ def other_numbers(array: Any, rng: np.random.Generator) -> Any:
         return rng.random(array.shape) < 0.5
     if array.size == 0:
         return array
-    return rng.integers(array.min(), array.max(), array.shape, endpoint=True).astype(array.dtype)
+    low, high = int(array.min()), int(array.max())
+    if low == high:  # another number, too, so that it is not taken for a constant
+        return np.full_like(array, high + 1 if high < 1 else high - 1)
+    return rng.integers(low, high, array.shape, endpoint=True).astype(array.dtype)
 
 
 def record_checked(f: Callable[..., Any], arrays: Sequence[Any], call: Any, twice: bool) -> Record:
@@ -231,6 +245,9 @@ def record_checked(f: Callable[..., Any], arrays: Sequence[Any], call: Any, twic
         if twice:
             rng = np.random.default_rng(0)
             second = record(f, [other_numbers(array, rng) for array in arrays], call)
+            again = next((x for at, x in second.inner.items() if at in first.inner), None)
+            if again is not None:  # what is made inside is another tensor each time; this one was assigned
+                raise changed_outside(again)
             _compare(first, second, getattr(f, "__name__", "the function"))
     return first
 
@@ -244,17 +261,6 @@ def tensors_in(result: Any) -> list[Tensor]:
     if isinstance(result, dict):
         return [x for part in result.values() for x in tensors_in(part)]
     return []
-
-
-def _keep_what_counts(found: Record) -> None:
-    """Drop the steps that no result needs."""
-    needed = {id(x) for x in tensors_in(found.result)}
-    kept = []
-    for step in reversed(found.steps):
-        if id(step.result) in needed:
-            needed.update(id(x) for x in (*step.inputs, *tensors_in(step.params)))
-            kept.append(step)
-    found.steps = kept[::-1]
 
 
 def _compare(first: Record, second: Record, name: str) -> None:
@@ -341,6 +347,7 @@ def name_steps(found: Record, given: dict[int, str]) -> None:
             if parts[0] is not None and parts[0] is parts[1]:
                 targets[id(result)] = parts[0]
         target = targets.get(id(result))
+        step.rule = step.rule or target is not None
         if target is not None and id(target) in words:
             step.title = f"d_{words[id(target)]}"
         elif target is not None:

@@ -115,6 +115,8 @@ class Watched(Tensor):
     item, tolist, numpy = _reader("item"), _reader("tolist"), _reader("numpy")
     __array__, backward = _reader("__array__"), _reader("backward")
     assign, exchange = _reader("assign"), _reader("exchange")
+    __iadd__, __isub__ = Tensor.__add__, Tensor.__sub__  # a stand-in is a leaf, what it stands for need not be one
+    __imul__, __itruediv__ = Tensor.__mul__, Tensor.__truediv__
     __eq__, __ne__ = _test("equal"), _test("not_equal")
     __lt__, __le__ = _test("less"), _test("less_equal")
     __gt__, __ge__ = _test("greater"), _test("greater_equal")
@@ -193,6 +195,7 @@ class WatchedWhole(Watched):
         return _data.__get__(self)  # type: ignore[no-any-return]
 
 
+Watched.__name__ = WatchedWhole.__name__ = "Tensor"  # as Python's own messages shall call them
 readings: list[Tensor] = []
 """Whole-number tensors that the package read since the last operation; one recording at a time uses it."""
 

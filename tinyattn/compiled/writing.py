@@ -73,6 +73,10 @@ class Writer:
     def name(self, line: Line) -> str:
         """The variable of a line: the learner's word, or the operation's, with a number where it is taken."""
         if id(line) not in self._names:
+            over = self.stores.over.get(id(line))
+            if over is not None and line.name and line.name == over.name:  # a sum that grows keeps its name
+                self._names[id(line)] = self.name(over)
+                return self._names[id(line)]
             turned = line.op == "transpose" and not line.inputs[0].constant and not line.inputs[0].number
             word = f"{self.name(line.inputs[0])}_T" if turned else _word(line)
             self._names[id(line)] = self.fresh(line.name or line.hint or word)
