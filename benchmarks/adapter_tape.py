@@ -181,7 +181,8 @@ def block(cfg: dict[str, Any], arrays: dict[str, np.ndarray]) -> Pair:
     def loss_of(words: np.ndarray, targets: np.ndarray) -> ta.Tensor:
         x = ta.embedding(p["E"], words) + p["P"]
         y = ta.layer_norm(x, p["g1"], p["c1"])
-        q, k, v = (split_heads(part, cfg["h"]) for part in ta.split(y @ p["Wqkv"] + p["bqkv"], 3, axis=-1))
+        parts = zip(ta.split(p["Wqkv"], 3, axis=-1), ta.split(p["bqkv"], 3), strict=True)
+        q, k, v = (split_heads(y @ weights + bias, cfg["h"]) for weights, bias in parts)
         x = x + (merge_heads(ta.scaled_dot_product_attention(q, k, v, causal=True)) @ p["Wo"] + p["bo"])
         y = ta.layer_norm(x, p["g2"], p["c2"])
         x = x + (ta.gelu(y @ p["W1"] + p["b1"], "tanh") @ p["W2"] + p["b2"])

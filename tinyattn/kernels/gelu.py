@@ -1,4 +1,4 @@
-"""GELU in its tanh form: sixteen short passes over a piece that stays in the cache; its parts take twenty long ones."""
+"""GELU in its tanh form: fifteen short passes over a piece that stays in the cache; its parts take twenty long ones."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-PIECE = 16_384  # numbers at a time
+PIECE = 131_072  # bytes at a time
 A = math.sqrt(2 / math.pi)
 B = 0.044715 * A
 
@@ -18,9 +18,10 @@ def forward(x: Any) -> tuple[Any, Any]:
         return _plain(x)
     flat = x.reshape(-1)
     y, slope = np.empty_like(flat), np.empty_like(flat)
-    room = np.empty((2, min(PIECE, flat.size)), flat.dtype)
-    for start in range(0, flat.size, PIECE):
-        here = slice(start, start + PIECE)
+    step = PIECE // flat.itemsize
+    room = np.empty((2, min(step, flat.size)), flat.dtype)
+    for start in range(0, flat.size, step):
+        here = slice(start, start + step)
         _piece(flat[here], y[here], slope[here], *room[:, : flat[here].size])
     return y.reshape(x.shape)[()], slope.reshape(x.shape)[()]
 
@@ -32,23 +33,26 @@ def _plain(x: Any) -> tuple[Any, Any]:
 
 
 def _piece(x: Any, y: Any, slope: Any, square: Any, t: Any) -> None:
-    """One piece, in place: with t the tanh, the slope is (1 + t + x (1 - t^2) (A + 3 B x^2)) / 2."""
+    """One piece, in place.
+
+    With t = (1 + tanh)/2 the value is x t.  As tanh' = 1 - tanh^2 = 4 (t - t^2), the slope is
+    t + (t - t^2) x (2 A + 6 B x^2).
+    """
     np.multiply(x, x, out=square)
     np.multiply(square, B, out=t)
     t += A
     t *= x
     np.tanh(t, out=t)
-    square *= 3 * B
-    square += A
+    t *= 0.5
+    t += 0.5
+    np.multiply(t, x, out=y)
+    square *= 6 * B
+    square += 2 * A
     square *= x
     np.multiply(t, t, out=slope)
-    np.subtract(1, slope, out=slope)
+    np.subtract(t, slope, out=slope)
     slope *= square
-    t += 1
     slope += t
-    slope *= 0.5
-    np.multiply(t, x, out=y)
-    y *= 0.5
 
 
 def rule(g: Any, y: Any, slope: Any, x: Any) -> Any:

@@ -56,27 +56,28 @@ def shares(heads: tuple[int, ...], n: int, m: int) -> Iterator[Share]:
     return itertools.product(*(tuple(sides(size, step)) for size, step in axes))
 
 
-def as_rows(x: Any) -> Any:
-    """One axis of heads, then the last two; what is read by many tiles is brought into one piece of memory first."""
-    return (np.ascontiguousarray(x) if x.shape[-2] > SIDE else x).reshape(-1, *x.shape[-2:])
-
-
 class Heads:
-    """The work on one share: its rows, in the layouts that the products want."""
+    """The work on one share: its rows, in the layouts that the products want.
+
+    Of a short sequence most is a view, because copies would take longer than products with strided rows.
+    """
 
     def __init__(self, share: Share, q: Any, k: Any, v: Any, keep: Any, causal: bool, scale: Any) -> None:
-        self.q = as_rows(np.multiply(q[share], scale, order="C"))  # (g, n, d)
-        self.k, self.v = as_rows(k[share]), as_rows(v[share])  # (g, m, d), (g, m, d_v)
-        self.kt = np.ascontiguousarray(self.k.mT)  # (g, d, m)  a transposed view is up to twice as slow
-        self.keep = None if keep is None else as_rows(keep[share])  # (g, n, m)
-        (self.count, self.n, _), self.m, self.scale = self.q.shape, self.k.shape[1], scale
+        self.q = np.multiply(q[share], scale, order="C")  # (..., n, d)
+        self.k, self.v = k[share], v[share]  # (..., m, d), (..., m, d_v)
+        self.kt = np.ascontiguousarray(self.k.mT)  # (..., d, m)  a transposed view is up to twice as slow
+        *self.heads, self.n, _ = self.q.shape
+        self.m, self.scale = self.k.shape[-2], scale
+        self.long = self.n > SIDE or self.m > SIDE
+        if self.long:  # read by many tiles
+            self.k, self.v = np.ascontiguousarray(self.k), np.ascontiguousarray(self.v)
+        self.keep = None if keep is None else keep[share]  # (..., n, m)
         self.behind = self.m - self.n if causal else None  # causal is aligned at the end: key <= query + behind
-        self.room = np.empty(self.count * min(self.n, SIDE) * min(self.m, SIDE), self.q.dtype)
+        self.room = np.empty(math.prod(self.heads) * min(self.n, SIDE) * min(self.m, SIDE), self.q.dtype)
 
     def large(self) -> bool:
         """Whether a score may be so large that exp needs a shift."""
-        ones = np.ones(self.q.shape[-1], self.q.dtype)
-        longest = [((x * x) @ ones).max(initial=0.0) for x in (self.q, self.k)]
+        longest = [np.vecdot(x, x).max(initial=0.0) for x in (self.q, self.k)]
         return not longest[0] * longest[1] < SAFE[self.q.dtype.char] ** 2
 
     # -- which tiles ----------------------------------------------------------------------------------------------
@@ -93,13 +94,13 @@ class Heads:
                 yield rows, columns
 
     def scores(self, i: slice, j: slice) -> Any:
-        """The scores of one tile, (g, rows, columns), in memory that every tile uses again."""
-        return np.matmul(self.q[:, i], self.kt[:, :, j], out=self.tile(self.room, i, j))
+        """The scores of one tile, (..., rows, columns), in memory that every tile uses again."""
+        return np.matmul(self.q[..., i, :], self.kt[..., j], out=self.tile(self.room, i, j))
 
     def tile(self, room: Any, i: slice, j: slice) -> Any:
-        """The beginning of ``room`` as a tile, (g, rows, columns)."""
+        """The beginning of ``room`` as a tile, (..., rows, columns)."""
         rows, columns = i.stop - i.start, j.stop - j.start
-        return room[: self.count * rows * columns].reshape((self.count, rows, columns))
+        return room[: math.prod(self.heads) * rows * columns].reshape((*self.heads, rows, columns))
 
     def hide(self, tile: Any, i: slice, j: slice) -> None:
         """Set what is hidden to 0, in place."""
@@ -107,7 +108,7 @@ class Heads:
             diagonal = i.start + self.behind - j.start
             tile *= _triangle(i.stop - i.start, j.stop - j.start, diagonal, tile.dtype.char)
         if self.keep is not None:
-            tile *= self.keep[:, i, j]
+            tile *= self.keep[..., i, j]
 
     def lower(self, tile: Any, i: slice, j: slice) -> None:
         """Set what is hidden to minus infinity, in place: before a maximum is taken."""
@@ -116,43 +117,43 @@ class Heads:
             later = _triangle(i.stop - i.start, j.stop - j.start, diagonal, tile.dtype.char) == 0
             np.copyto(tile, -np.inf, where=later)
         if self.keep is not None:
-            np.copyto(tile, -np.inf, where=~self.keep[:, i, j])
+            np.copyto(tile, -np.inf, where=~self.keep[..., i, j])
 
     # -- forward --------------------------------------------------------------------------------------------------
 
     def means(self, i: slice) -> tuple[Any, Any]:
-        """exp(scores) v summed over the keys, (g, rows, d_v), and the sums of the rows, (g, rows)."""
+        """exp(scores) v summed over the keys, (..., rows, d_v), and the sums of the rows, (..., rows)."""
         ones = np.ones(SIDE, self.q.dtype)
-        total = np.zeros((self.count, i.stop - i.start, self.v.shape[-1]), self.q.dtype)
-        sums = np.zeros(total.shape[:2], self.q.dtype)
+        total = np.zeros((*self.heads, i.stop - i.start, self.v.shape[-1]), self.q.dtype)
+        sums = np.zeros(total.shape[:-1], self.q.dtype)
         for j in sides(self.m):
             for rows, columns in self.pieces(i, j):
                 tile = self.scores(rows, columns)
                 np.exp(tile, out=tile)
                 self.hide(tile, rows, columns)
                 here = slice(rows.start - i.start, rows.stop - i.start)
-                total[:, here] += tile @ self.v[:, columns]
-                sums[:, here] += tile @ ones[: columns.stop - columns.start]
+                total[..., here, :] += tile @ self.v[..., columns, :]
+                sums[..., here] += tile @ ones[: columns.stop - columns.start]
         return total, sums
 
     def careful_means(self, i: slice) -> tuple[Any, Any, Any]:
         """The same with a running maximum, and that: whenever it grows, what was summed so far shrinks."""
-        total = np.zeros((self.count, i.stop - i.start, self.v.shape[-1]), self.q.dtype)
-        sums, shift = np.zeros(total.shape[:2], self.q.dtype), np.zeros(total.shape[:2], self.q.dtype)
+        total = np.zeros((*self.heads, i.stop - i.start, self.v.shape[-1]), self.q.dtype)
+        sums, shift = np.zeros(total.shape[:-1], self.q.dtype), np.zeros(total.shape[:-1], self.q.dtype)
         highest = np.full_like(sums, -np.inf)
         for j in sides(self.m):
             for rows, columns in self.pieces(i, j):
                 tile = self.scores(rows, columns)
                 self.lower(tile, rows, columns)
                 here = slice(rows.start - i.start, rows.stop - i.start)
-                before, now = highest[:, here], np.maximum(highest[:, here], tile.max(axis=-1))
-                shift[:, here] = np.where(now == -np.inf, 0, now)  # a row that has seen nothing yet
-                shrink = np.exp(before - shift[:, here])
-                highest[:, here] = now
-                np.subtract(tile, shift[:, here, None], out=tile)
+                before, now = highest[..., here], np.maximum(highest[..., here], tile.max(axis=-1))
+                shift[..., here] = np.where(now == -np.inf, 0, now)  # a row that has seen nothing yet
+                shrink = np.exp(before - shift[..., here])
+                highest[..., here] = now
+                np.subtract(tile, shift[..., here, None], out=tile)
                 np.exp(tile, out=tile)
-                total[:, here] = total[:, here] * shrink[..., None] + tile @ self.v[:, columns]
-                sums[:, here] = sums[:, here] * shrink + tile.sum(axis=-1)
+                total[..., here, :] = total[..., here, :] * shrink[..., None] + tile @ self.v[..., columns, :]
+                sums[..., here] = sums[..., here] * shrink + tile.sum(axis=-1)
         return total, sums, shift
 
     # -- backward -------------------------------------------------------------------------------------------------
@@ -165,25 +166,34 @@ class Heads:
             self.hide(tile, i, j)
             return tile
         self.lower(tile, i, j)
-        np.subtract(tile, shifts[:, i, None], out=tile)
+        np.subtract(tile, shifts[..., i, None], out=tile)
         return np.exp(tile, out=tile)
 
-    def back(self, g: Any, y: Any, sums: Any, shifts: Any) -> tuple[Any, Any, Any]:
-        """The cotangents of queries, keys and values, from that of the result."""
-        g1, v1t = _with_column(g, y, sums), _with_row_of_ones(self.v)  # (g, n, d_v + 1), (g, d_v + 1, m)
-        d_q, d_k, d_v = np.zeros_like(self.q), np.zeros_like(self.k), np.zeros_like(self.v)
+    def back(self, g: Any, y: Any, sums: Any, shifts: Any, out: list[Any]) -> None:
+        """The cotangents of queries, keys and values, from that of the result, into ``out``."""
+        g1, v1t = _with_column(g, y, sums), _with_row_of_ones(self.v)  # (..., n, d_v + 1), (..., d_v + 1, m)
+        d_q, d_k, d_v = into = [np.empty(x.shape, x.dtype) if self.long else x for x in out]
+        tiles = [pair for j in sides(self.m) for i in sides(self.n) for pair in self.pieces(i, j)]
+        put = np.matmul if tiles == [(slice(0, self.n), slice(0, self.m))] else _add_product
+        for x in into if put is _add_product else ():
+            x[...] = 0
         other = np.empty_like(self.room)
-        for j in sides(self.m):
-            for i in sides(self.n):
-                for rows, columns in self.pieces(i, j):
-                    tile = self.weights(rows, columns, shifts)  # (g, rows, columns)
-                    d_v[:, columns] += tile.mT @ g1[:, rows, :-1]
-                    slopes = np.matmul(g1[:, rows], v1t[:, :, columns], out=self.tile(other, rows, columns))
-                    slopes *= tile  # (g, rows, columns)  the cotangent of the scores
-                    d_q[:, rows] += slopes @ self.k[:, columns]
-                    d_k[:, columns] += slopes.mT @ self.q[:, rows]
+        for i, j in tiles:
+            tile = self.weights(i, j, shifts)  # (..., rows, columns)
+            put(tile.mT, g1[..., i, :-1], d_v[..., j, :])
+            slopes = np.matmul(g1[..., i, :], v1t[..., j], out=self.tile(other, i, j))
+            slopes *= tile  # (..., rows, columns)  the cotangent of the scores
+            put(slopes, self.k[..., j, :], d_q[..., i, :])
+            put(slopes.mT, self.q[..., i, :], d_k[..., j, :])
         d_q *= self.scale
-        return d_q, d_k, d_v
+        if self.long:
+            for whole, part in zip(out, into, strict=True):
+                whole[...] = part
+
+
+def _add_product(a: Any, b: Any, out: Any) -> None:
+    """``out += a @ b``."""
+    out += a @ b
 
 
 def sides(size: int, step: int = SIDE) -> Iterator[slice]:
@@ -201,7 +211,7 @@ def _triangle(rows: int, columns: int, diagonal: int, char: str) -> Any:
 
 def _with_column(g: Any, y: Any, sums: Any) -> Any:
     """[g, -D] / l, where D = sum(g y) is what softmax takes off every slope of a row."""
-    g1 = np.empty((*g.shape[:2], g.shape[-1] + 1), g.dtype)  # (g, n, d_v + 1)
+    g1 = np.empty((*g.shape[:-1], g.shape[-1] + 1), g.dtype)  # (..., n, d_v + 1)
     np.divide(g, sums[..., None], out=g1[..., :-1])
     np.negative(np.vecdot(g1[..., :-1], y), out=g1[..., -1])
     return g1
@@ -209,8 +219,8 @@ def _with_column(g: Any, y: Any, sums: Any) -> Any:
 
 def _with_row_of_ones(v: Any) -> Any:
     """[v, 1] transposed, so that [g, -D] [v, 1]^T is g v^T - D: one product and no pass for the subtraction."""
-    v1t = np.ones((v.shape[0], v.shape[2] + 1, v.shape[1]), v.dtype)  # (g, d_v + 1, m)
-    v1t[:, :-1] = v.mT
+    v1t = np.ones((*v.shape[:-2], v.shape[-1] + 1, v.shape[-2]), v.dtype)  # (..., d_v + 1, m)
+    v1t[..., :-1, :] = v.mT
     return v1t
 
 
@@ -273,13 +283,12 @@ def forward(q: Any, k: Any, v: Any, keep: Any, causal: bool, scale: Any) -> tupl
         for i in sides(whole.n):
             if large:
                 total, row_sums, shift = heads.careful_means(i)
-                shifts_here[..., i] = shift.reshape(shifts_here[..., i].shape)
+                shifts_here[..., i] = shift
             else:
-                total, row_sums = heads.means(i)  # (g, rows, d_v), (g, rows)
+                total, row_sums = heads.means(i)  # (..., rows, d_v), (..., rows)
             row_sums[row_sums == 0] = 1  # a query that sees nothing gets 0 / 1
-            total /= row_sums[..., None]
-            sums_here[..., i] = row_sums.reshape(sums_here[..., i].shape)
-            y_here[..., i, :] = total.reshape(y_here[..., i, :].shape)
+            sums_here[..., i] = row_sums
+            np.divide(total, row_sums[..., None], out=y_here[..., i, :])
 
     threads.run(work, whole.shares())
     return y, Saved(sums, shifts if careful else None)
@@ -292,11 +301,9 @@ def rule(g: Any, y: Any, saved: Saved, q: Any, k: Any, v: Any, keep: Any, causal
     g_full, y_full, *found_full = (whole.full(x) for x in (g, y, *found))
 
     def work(share: Share) -> None:
-        shifts = None if saved.shifts is None else saved.shifts[share].reshape(-1, whole.n)
-        sums = saved.sums[share].reshape(-1, whole.n)
-        parts = whole.of(share).back(as_rows(g_full[share]), as_rows(y_full[share]), sums, shifts)
-        for full, part in zip(found_full, parts, strict=True):
-            full[share] = part.reshape(full[share].shape)
+        shifts = None if saved.shifts is None else saved.shifts[share]
+        out = [x[share] for x in found_full]
+        whole.of(share).back(g_full[share], y_full[share], saved.sums[share], shifts, out)
 
     threads.run(work, whole.shares())
     return tuple(sum_to(d, x.shape) for d, x in zip(found, (q, k, v), strict=True))
