@@ -16,7 +16,9 @@ from pathlib import Path
 import pytest
 from pages import StrictPage, formulas
 
+import tinyattn as ta
 from tinyattn import cli
+from tinyattn.errors import MissingToolError
 from tinyattn.learn import library
 from tinyattn.learn.book import LessonPage, Place, book, own_ids, page_name
 from tinyattn.learn.exercises import exercises
@@ -154,6 +156,11 @@ def test_formulas_are_well_formed(pages: dict[str, str]) -> None:
     assert len(formulas(derived)) >= 4
 
 
+def test_a_derivation_shows_itself_in_a_notebook_as_formulas() -> None:
+    x = ta.tensor([1.0, 2.0], requires_grad=True, name="x")
+    assert len(formulas(ta.derive(ta.sum(x * x), x)._repr_html_())) >= 4
+
+
 def test_pictures_of_a_chinese_page_speak_chinese(pages: dict[str, str]) -> None:
     assert "键回答" in pages["zh/10_one_query.html"] or "回答" in pages["zh/10_one_query.html"].split("<svg")[1]
     assert "query asks" in pages["10_one_query.html"].split("<svg")[1]
@@ -173,6 +180,17 @@ def test_one_language_has_no_link_to_the_other() -> None:
     lesson = library.find("01")
     text = LessonPage(lesson, Place("zh"), [lesson], (None, None)).html()
     assert "hreflang" not in text and '<html lang="zh-Hans">' in text and not StrictPage(text).troubles
+
+
+def test_without_a_program_that_draws_the_listing_stands_in_the_page(monkeypatch: pytest.MonkeyPatch) -> None:
+    def none(*words: object, **more: object) -> bytes:
+        raise MissingToolError("nothing that draws is installed")
+
+    monkeypatch.setattr("viz.render.draw", none)
+    lesson = library.find("10")
+    page = StrictPage(LessonPage(lesson, Place("en"), [lesson], (None, None)).html())
+    assert not page.troubles and "svg" not in page.counts
+    assert any("query asks" in text and "0.53" in text for text in page.texts["samp"])
 
 
 @pytest.mark.slow

@@ -89,6 +89,7 @@ def test_a_writer_that_loses_a_sign_is_noticed(monkeypatch: pytest.MonkeyPatch) 
         ("√d_k", "<msqrt><msub><mi>d</mi><mi>k</mi></msub></msqrt>"),
         ("a / b", "<mi>a</mi><mo>/</mo><mi>b</mi>"),
         ("W x + b", '<mi>W</mi><mspace width="0.17em"></mspace><mi>x</mi><mo>+</mo><mi>b</mi>'),
+        ("V A′", '<mi>V</mi><mspace width="0.17em"></mspace><msup><mi>A</mi><mo>′</mo></msup>'),
         ("x < 1", "<mi>x</mi><mo>&lt;</mo><mn>1</mn>"),
     ],
 )

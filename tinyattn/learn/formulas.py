@@ -196,8 +196,9 @@ class _Reader:
         if not known or (token.text == "a" and not self._is_a_name(token, parts)):
             raise _NoFormula
         self.at = token.end
-        name = token.text.replace("\u0304", "")
-        return ("bar", ("id", name)) if name != token.text else ("id", name)
+        name = re.sub("[\u0304′]", "", token.text)
+        named: Layout = ("bar", ("id", name)) if "\u0304" in token.text else ("id", name)
+        return ("sup", named, ("sign", "′")) if "′" in token.text else named
 
     def _is_a_name(self, token: _Token, parts: list[Layout]) -> bool:
         """Whether an `a` is no article: an operator or a bracket is beside it."""

@@ -225,6 +225,10 @@ class Derivation:
         head = "<tr><th>index notation</th><th>matrix notation</th><th>rule</th><th>shape</th></tr>"
         return f'<table class="derivation">\n{head}\n' + "\n".join(rows) + "\n</table>"
 
+    def _repr_html_(self) -> str:
+        """For notebooks: the table."""
+        return self.html()
+
     def code(self, style: str = "einsum") -> str:
         """Give a runnable NumPy program: a function `gradients` of the leaves that returns the loss and the gradients.
 
