@@ -44,7 +44,8 @@ def ours(folder: str, pattern: str) -> list[Path]:
 @pytest.mark.parametrize(("folder", "pattern", "inside"), [
     ("tinyattn", "*.py", "tinyattn"), ("viz", "*.py", "viz"),
     ("tinyattn", "py.typed", "tinyattn"), ("viz", "py.typed", "viz"),
-    ("tutorials", "*.py", "tinyattn/tutorials"), ("tinyattn/data", "*.conllu", "tinyattn/data"),
+    ("tutorials", "*.py", "tinyattn/tutorials"), ("tutorials", "*.md", "tinyattn/tutorials"),
+    ("tinyattn/learn/assets", "*.css", "tinyattn/learn/assets"), ("tinyattn/data", "*.conllu", "tinyattn/data"),
 ])
 def test_the_wheel_holds(listed: list[str], folder: str, pattern: str, inside: str) -> None:
     wanted = {f"{inside}/{path.relative_to(ROOT / folder).as_posix()}" for path in ours(folder, pattern)}
