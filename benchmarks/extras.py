@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import math
+import os
 import subprocess
 import sys
 import time
@@ -29,10 +30,11 @@ def best_of(work: Callable[[], object], times: int) -> float:
 def import_row(times: int = 15) -> dict[str, Any]:
     """``import tinyattn`` against ``import numpy``, in fresh processes that take turns."""
     best = {"numpy": math.inf, "tinyattn": math.inf}
+    kept = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}  # as installed: compiled once
     for _ in range(times):
         for name in best:
             code = f"import time; start = time.perf_counter(); import {name}; print(time.perf_counter() - start)"
-            done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+            done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=kept)
             best[name] = min(best[name], float(done.stdout))
     return row("import", "import tinyattn / import numpy", "", best["tinyattn"] / best["numpy"], 1.1)
 

@@ -107,7 +107,6 @@ from tinyattn.functions import (
     where,
 )
 from tinyattn.graph import Graph
-from tinyattn.kernels.threads import set_threads
 from tinyattn.mode import no_grad, scope
 from tinyattn.ops import Op
 from tinyattn.transforms import elementwise_grad, grad, hessian, hvp, jacobian, jvp, value_and_grad, vjp
@@ -117,6 +116,7 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from tinyattn.compiled import compile
     from tinyattn.detect import detect_nan
+    from tinyattn.kernels.threads import set_threads
     from tinyattn.parts import backward_in_parts
     from tinyattn.sweeps import sweep
     from tinyattn.versions import show_versions
@@ -139,6 +139,7 @@ _LATER_NAMES = {
     "compile": "tinyattn.compiled",
     "backward_in_parts": "tinyattn.parts",
     "detect_nan": "tinyattn.detect",
+    "set_threads": "tinyattn.kernels.threads",
     "show_versions": "tinyattn.versions",
     "derive": "tinyattn.symbolic",
     "compare": "tinyattn.symbolic",

@@ -13,11 +13,12 @@ from typing import Any
 import numpy as np
 
 from tinyattn.kernels import softmax as kernel
-from tinyattn.kernels import tiles
 from tinyattn.kernels.small import matrix_product
 from tinyattn.ops.helpers import care, sum_to, swap
 from tinyattn.ops.reductions import size_of
 from tinyattn.ops.softmax import softmax, softmax_rule
+
+MANY = 65_536  # from about so many scores on, tiles are asked
 
 
 def visible(keep: Any, causal: bool, queries: int, keys: int) -> Any:
@@ -40,17 +41,22 @@ def forward(q: Any, k: Any, v: Any, keep: Any, causal: bool, scale: Any) -> tupl
     """The weighted means of the values, and what the way back wants: by tiles where there are many scores."""
     if q.ndim < 2 or k.ndim < 2 or v.ndim < 2:
         raise ValueError("queries, keys and values are matrices")
-    if tiles.fit(q, k, v):
-        return tiles.forward(q, k, v, keep, causal, _factor(k, scale))
+    if math.prod(q.shape[:-1]) * math.prod(k.shape[:-1]) >= MANY:
+        from tinyattn.kernels import tiles  # late, for a shorter `import tinyattn`
+
+        if tiles.fit(q, k, v):
+            return tiles.forward(q, k, v, keep, causal, _factor(k, scale))
     return plain_forward(q, k, v, keep, causal, scale)
 
 
 def rule(g: Any, y: Any, saved: Any, q: Any, k: Any, v: Any, keep: Any, causal: bool, scale: Any) -> Any:
     """Back as it went forward; but what is not finite is left to the plain form, which looks at each entry."""
-    if saved.__class__ is not tiles.Saved:
+    if saved.__class__ is tuple:
         return plain_rule(g, y, saved, q, k, v, keep, causal, scale)
     if care.wanted:
         return plain_rule(g, y, plain_forward(q, k, v, keep, causal, scale)[1], q, k, v, keep, causal, scale)
+    from tinyattn.kernels import tiles
+
     return tiles.rule(g, y, saved, q, k, v, keep, causal, _factor(k, scale))
 
 

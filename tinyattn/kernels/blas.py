@@ -7,7 +7,6 @@ So where we split work, each of our threads has a BLAS of one thread, and afterw
 
 from __future__ import annotations
 
-import ctypes
 import functools
 from _thread import allocate_lock
 from collections.abc import Callable, Iterator
@@ -27,6 +26,8 @@ def control() -> Control | None:
 
 def _openblas() -> Control | None:
     """OpenBLAS, which NumPy's own wheels bring, found through the library that NumPy has loaded: 1 µs a call."""
+    import ctypes
+
     try:
         library: Any = ctypes.CDLL(np._core._multiarray_umath.__file__)  # type: ignore[attr-defined]
     except (AttributeError, OSError, TypeError):
