@@ -15,6 +15,7 @@ NEAREST = {
     "float32": "np.float32", "float64": "np.float64", "from_numpy": "ta.tensor(array)",
     "full": "ta.tensor(np.full(shape, value))", "gather": "ta.take_along_axis(x, indices, axis)", "gt": "x > y",
     "index_select": "x[indices]", "inner": "ta.einsum('i,i->', a, b)",
+    "jit": "ta.compile(f)",
     "linspace": "ta.tensor(np.linspace(...))", "log1p": "ta.log(1 + x)",
     "manual_seed": "np.random.default_rng(seed), handed in as rng", "masked_select": "x[mask]", "mm": "a @ b",
     "mul": "a * b", "mv": "a @ x", "neg": "-x", "normal": "ta.tensor(rng.normal(...))", "numel": "x.size",
