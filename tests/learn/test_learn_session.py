@@ -218,6 +218,16 @@ def test_a_picture_is_saved_under_the_cells_name_and_shown_as_text(walk: Walk, f
     assert picture.read_text(encoding="utf-8").startswith("<") and not list(picture.parent.glob(".part*"))
 
 
+def test_a_picture_that_cannot_be_drawn_is_told_with_the_line_that_mends_it(
+    walk: Walk, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cell = "# %%\nimport viz\nviz.attention([[1.0]], ['a'])\n"
+    (folder / "77_small.py").write_text(TEXT + cell, encoding="utf-8")
+    monkeypatch.setitem(sys.modules, "graphviz", None)  # as if it were not installed
+    _, shown = walk(arguments=("--all",))
+    assert "was not drawn" in shown and "Write: pip install graphviz" in shown and "Lesson 77 is done." in shown
+
+
 def test_a_folder_for_pictures_that_is_a_file_is_refused_first(walk: Walk, tmp_path: Path) -> None:
     (tmp_path / "taken").write_text("")
     code, shown = walk(arguments=("--out", "taken"))

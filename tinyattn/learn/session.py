@@ -268,7 +268,9 @@ class Session:
         try:
             path = self.runner.save_picture(picture, number)
         except TinyattnError as error:
-            self.screen.faint(self._say("no picture", why=str(error).split("\n")[0]))
+            what, *more = str(error).split("\n")
+            instead = [line.strip() for line in more if line.strip().startswith("Write:")]
+            self.screen.faint(self._say("no picture", why=" ".join([what, *instead])))
         else:
             self.screen.faint(self._say("page" if is_page(picture) else "picture", path=path))
 
