@@ -1,5 +1,6 @@
 """Derivations read as a textbook, are proved for all sizes, and compute what autograd computes."""
 
+import math
 import re
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from symbolic.models import (
     attention,
     cross_entropy,
     embedding,
+    hessian_vector,
     layer_norm_fused,
     multi_head,
     run_program,
@@ -240,6 +242,23 @@ def test_entries_that_are_picked_row_by_row_keep_the_row():
 def test_a_line_without_matrix_form_says_so():
     L, leaves = cross_entropy()
     assert "by index: a condition on indices" in str(ta.derive(L, wrt=leaves))
+
+
+def test_a_hessian_vector_product_reads_as_its_first_order():
+    """The rule's care for nan leaves no trace where there is none; products of the loss have no lines of their own."""
+    loss, leaves = hessian_vector()
+    lines = ta.derive(loss, wrt=leaves).text().splitlines()
+    assert lines[1:4] == ["P = softmax(T5)", "T10 = P ⊙ C Vᵀ", "T13 = T10 − P ⊙ T10 1 1ᵀ"]
+    assert "K̄ = 1/√d · (T13ᵀ U + T̅5̅ᵀ Q)" in lines and "V̄ = (T̅1̅0̅ ⊙ P)ᵀ C" in lines
+
+
+def test_a_root_that_the_learner_took_is_shown_as_one():
+    x = ta.tensor(np.ones((3, 2)), requires_grad=True)
+    for number, shown in ((math.sqrt(2), "1/√2"), (np.sqrt(5), "1/√5"), (2.0, "1/2")):
+        S = x @ x.mT / number
+        derivation = ta.derive(S, wrt=[x])
+        assert derivation.text("matrix").splitlines()[0] == f"S = {shown} · x xᵀ"
+        assert derivation.prove() and ta.compare(S.sum(), wrt=[x])
 
 
 def test_decimals_stay_decimals():

@@ -112,8 +112,8 @@ def where_asked(y: Any, g: Any, axis: int) -> Any:
     """``y``, but 0 in rows that hold a nan and whose cotangent is 0: nobody asked about them."""
     if not care.wanted or (numbers := plain(y)).dtype == object:
         return y
-    finite = np.isfinite(numbers).all(axis=axis, keepdims=True)
-    return np.where(finite | (plain(g) != 0).any(axis=axis, keepdims=True), y, 0)
+    asked = np.isfinite(numbers).all(axis=axis, keepdims=True) | (plain(g) != 0).any(axis=axis, keepdims=True)
+    return y if asked.all() else np.where(asked, y, 0)
 
 
 def _not_finite(slope: Callable[[Any], Any], at: Any) -> Any:

@@ -336,7 +336,7 @@ def _is_plain(expr: Expr) -> bool:
 def _small(expr: Expr) -> bool:
     """Say whether an unnamed node that is used once reads better inside of its reader than on a line of its own.
 
-    Such are a product of two arrays, a sum of two, and a power of these: `c / √(v + eps)`.
+    Such are a product of up to three arrays, a sum of two, and a power of these: `c / √(v + eps)`.
     """
     if len(expr) == 1 and len(expr[0].factors) == 1 and expr[0].factors[0][0].kind == "sum":
         (inside,) = expr[0].factors[0][0].inners
@@ -344,7 +344,7 @@ def _small(expr: Expr) -> bool:
     if not all(head.kind in _PLAIN for term in expr for head, _, _ in term.factors):
         return False
     if len(expr) == 1:
-        return _arrays(expr[0]) <= 2
+        return _arrays(expr[0]) <= 3
     return len(expr) == 2 and all(len(term.factors) <= 1 and not term.dummies for term in expr)
 
 

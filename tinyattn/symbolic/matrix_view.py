@@ -149,6 +149,8 @@ def _piece(factor: Factor, at: tuple[Index, ...], letters: LineLetters) -> Piece
 def _powered(base: Piece, power: Exact) -> Piece:
     if power == 1:
         return base
+    if power < 0 and not base.at:
+        return _atom(("frac", ("num", "1"), _powered(base, -power).written(ATOM)), ())
     above: Layout = ("num", str(power))
     if power == Fraction(1, 2) and not base.at:
         return _atom(("sqrt", base.written(SUM)), ())
@@ -311,9 +313,8 @@ def _spread(pieces: list[Piece], at: tuple[Index, ...]) -> Piece:
     if core is None:
         return scalars[0]
     front = scalars[0].written(PRODUCT)
-    return Piece(
-        ((row(front, SPACE if core.binding == ATOM else ("op", "·"), core.written(PRODUCT)), False),), core.at, HADAMARD
-    )
+    close = core.binding == ATOM and front[0] != "frac"
+    return Piece(((row(front, SPACE if close else ("op", "·"), core.written(PRODUCT)), False),), core.at, HADAMARD)
 
 
 def _arranged(arrays: list[Piece], at: tuple[Index, ...]) -> Piece | None:

@@ -7,6 +7,7 @@ becomes a sum over the whole axis with a bracket, `Σ_p [p = index_t] x_pj`, so 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from fractions import Fraction
 from typing import Any
@@ -45,6 +46,8 @@ from tinyattn.symbolic.terms import (
     product,
     times,
 )
+
+MOST_UNDER_A_ROOT = 100.0
 
 
 class Axes:
@@ -131,12 +134,18 @@ class Definitions:
         return _Reader(self, index).read()
 
     def constant(self, node: Any) -> Term | None:
-        """Give a number that was written into an expression as an exact coefficient, where it is one."""
+        """Give a number that was written into an expression as an exact one: a short decimal, or the root of a whole
+        number.
+        """
         if node.op is None and node.shape == () and node.kind == "constant":
-            text = repr(float(node.value))
+            number = float(node.value)
+            text = repr(number)
             if len(text) <= 8 and text not in ("inf", "-inf", "nan"):
                 value = Fraction(text)
                 return Term(int(value) if value.denominator == 1 else value)
+            square = round(number * number) if 1 < number < MOST_UNDER_A_ROOT else 0
+            if square and number == math.sqrt(square):
+                return Term(factors=(self.heads.make("sum", None, ((Term(square),),), (), Fraction(1, 2)),))
         return None
 
 
@@ -160,7 +169,7 @@ class _Reader:
             for letter in (part.name,) if isinstance(part, Letter) else part.letters if isinstance(part, Group) else ():
                 self.letters[letter] = self._fresh(letter)
                 out.extend(self.letters[letter])
-        return tuple(out), self.value(self.fitted.value)
+        return tuple(out), tuple([term for term in self.value(self.fitted.value) if term.coef != 0])
 
     def _fresh(self, letter: str) -> tuple[Index, ...]:
         return tuple([Index(cls) for cls in self.lengths.atoms(self.axis_of[letter])])
