@@ -78,7 +78,7 @@ def write_folder_whole(path: str | os.PathLike[str], files: Mapping[str, str | b
     ['index.html', 'index.html']
     """
     target = os.path.realpath(os.fspath(path))
-    _refuse_what_is_not_ours(target, kind)
+    check_folder(target, kind)
     os.makedirs(os.path.dirname(target), exist_ok=True)
     beside = tempfile.mkdtemp(dir=os.path.dirname(target), prefix=".part-")
     try:
@@ -110,8 +110,21 @@ def _exchange(new: str, target: str, old: str) -> None:
         raise
 
 
-def _refuse_what_is_not_ours(target: str, kind: str) -> None:
-    """Only an empty folder, or one that we wrote and nobody added to, may be replaced."""
+def check_folder(path: str | os.PathLike[str], kind: str) -> None:
+    """Refuse what `write_folder_whole` would refuse: to be asked before the work, and again before the writing.
+
+    Parameters
+    ----------
+    path : str or path
+        Nothing, an empty folder, or one that we wrote and nobody added to is fine.
+    kind : str
+        What the folder is: ``"book"``.
+
+    Raises
+    ------
+    ArgumentError
+    """
+    target = os.path.realpath(os.fspath(path))
     if not os.path.lexists(target) or (os.path.isdir(target) and not os.listdir(target)):
         return
     instead = "Name another folder, or remove this one yourself."

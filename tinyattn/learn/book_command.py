@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-from tinyattn.files import write_folder_whole
+from tinyattn.files import check_folder, write_folder_whole
 from tinyattn.learn.book import book
 from tinyattn.learn.words import Sayings, language_of_the_locale
 from tinyattn.terminal import say
@@ -22,6 +22,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         0.  What cannot be done is raised as a TinyattnError or an OSError, for the command line to say.
     """
     arguments = _parser().parse_args(argv)
+    check_folder(arguments.out, "book")
     pages = book(_LANGUAGES[arguments.lang])
     write_folder_whole(arguments.out, pages, "book")
     size = sum(len(text.encode("utf-8")) for text in pages.values()) / 1e6

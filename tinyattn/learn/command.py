@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tinyattn.errors import TinyattnError
-from tinyattn.files import write_folder_whole, write_whole
+from tinyattn.files import check_folder, write_folder_whole, write_whole
 from tinyattn.learn import given, grading, library
 from tinyattn.learn.exercises import Exercise, find_exercise
 from tinyattn.learn.lesson import Lesson, LessonError
@@ -164,12 +164,16 @@ def _write_notebook(lesson: Lesson, screen: Screen, out: Path) -> int:
     return 0
 
 
+_FOR_TEACHERS = "pack for teachers"
+
+
 def _write_for_teachers(out: Path, screen: Screen) -> int:
     from tinyattn.learn.teacher import teacher_folder  # it imports the engine, which a list of lessons need not
 
+    check_folder(out, _FOR_TEACHERS)
     files = teacher_folder(screen.lang)
     try:
-        write_folder_whole(out, files, "teacher's folder")
+        write_folder_whole(out, files, _FOR_TEACHERS)
     except OSError as error:
         raise LessonError(f"the folder cannot be written: {error.strerror}.", str(out)) from None
     screen.say(screen.sayings("teacher written", path=out / "index.html", count=len(files)))
