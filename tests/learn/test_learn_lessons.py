@@ -195,6 +195,21 @@ def test_pictures_of_a_lesson_have_different_names(lesson: Lesson) -> None:
     assert len(set(names)) == len(names)
 
 
+def test_what_is_often_thought_is_settled_by_an_assert_of_its_lesson() -> None:
+    text = (library.folder() / "README.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| ([^|]+) \| [^|]+ \| (\d\d) \| `([^|]+)` \|$", text, re.MULTILINE)
+    assert len(rows) >= 28
+    for thought, number, wanted in rows:
+        (lesson,) = [one for one in LESSONS if one.number == number]
+        asserts = [
+            ast.get_source_segment(cell.code, node)
+            for cell in code_cells(lesson)
+            for node in ast.walk(ast.parse(cell.code))
+            if isinstance(node, ast.Assert)
+        ]
+        assert any(wanted in str(one) for one in asserts), f"{thought}: lesson {number} has no assert of {wanted}"
+
+
 def test_the_index_lists_every_lesson_as_it_is() -> None:
     text = (library.folder() / "README.md").read_text(encoding="utf-8")
     for lesson in LESSONS:
