@@ -58,6 +58,7 @@ class Local:
         self.g = np.asarray(rng.normal(size=node.shape), dtype=node.dtype)
         self.rng = rng
         self.closely = False
+        self.written: list[str] = []  # what the rule writes into though others need it
         self.wide = [x.astype(np.float64) if x.dtype.kind == "f" else x for x in self.inputs]
         self.spread: Any = None  # what each value may be off by, times its cotangent
         self.noise, self.allowed = self._bounds()
@@ -69,10 +70,15 @@ class Local:
 
     def rule(self, g: np.ndarray) -> list[Any]:
         """What the rule passes back."""
-        inputs = [x[()] if x.shape == () else x for x in self.inputs]
+        inputs = [x[()] if x.shape == () else np.array(x) for x in self.inputs]
         result = self.op.forward(*inputs, *self.params)
         y, saved = result if self.op.saves else (result, None)
-        return list(self.op.pull(g[()], y, saved, inputs, self.params, self.wanted))
+        given, before = np.array(g), np.array(y)
+        made = list(self.op.pull(given[()], y, saved, inputs, self.params, self.wanted))
+        pairs = [("the incoming gradient", g, given), ("its result", before, y)]
+        pairs += [("its input", old, new) for old, new in zip(self.inputs, inputs, strict=True)]
+        self.written = [name for name, old, new in pairs if not _same(old, new)]
+        return made
 
     def _bounds(self) -> tuple[float, list[Any]]:
         """What one value of <g, forward> may be off by, and what each entry of the rule may."""
@@ -86,7 +92,7 @@ class Local:
                 except Exception:
                     continue
                 self.spread = _safe(np.abs(self.g) * y.e)
-                noise = float(np.add.reduce(self.spread, axis=None)) + 1e-300
+                noise = float(np.add.reduce(self.spread, axis=None)) + 1e-320
                 break
         return noise, allowed
 
@@ -149,12 +155,17 @@ class Local:
             beside = float(np.add.reduce(self.g * changes, axis=None))
         except Exception:
             return found
-        if found.kink or not np.isfinite(beside) or not abs(beside - found.value) <= found.error:
+        lost = abs(beside) < 1e-250 and found.value != 0  # so small a step times so small a number is nothing
+        if lost or found.kink or not np.isfinite(beside) or not abs(beside - found.value) <= found.error:
             return found
         spread = self.noise if self.spread is None else float(np.add.reduce(self.spread[changes != 0], axis=None))
         better = Slope(beside, min(found.error, 4 * spread + 1e-15 * abs(beside)), found.step)
         better.remainder, better.left, better.right = found.remainder, found.left, found.right
         return better
+
+
+def _same(before: Any, after: Any) -> bool:
+    return np.array_equal(before, after, equal_nan=True)
 
 
 def _safe(x: Any) -> np.ndarray:
@@ -179,6 +190,9 @@ def fault_of(graph: Any, index: int, rng: np.random.Generator, closely: bool = F
             local.g,
             f"its rule raised {type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}",
         )
+    if local.written:
+        problem = f"its rule writes into {' and '.join(local.written)}, which others still need: let it work on a copy"
+        return Fault(node, 0, local.g, problem)
     for slot, want in enumerate(local.wanted):
         if want:
             found = _look(local, slot, made[slot])
@@ -191,8 +205,6 @@ def _look(local: Local, slot: int, c: Any) -> Fault | None:
     x = local.inputs[slot]
     fault = Fault(local.node, slot, local.g)
     if c is None:
-        if local.op.differentiable and isinstance(local.op.vjps, tuple) and local.op.vjps[slot] is None:
-            return None  # said to have no derivative
         c = np.zeros(x.shape, x.dtype)
     got = np.asarray(c)
     fault.got = got
@@ -216,7 +228,7 @@ def _fits_along(local: Local, slot: int, got: np.ndarray, error: np.ndarray) -> 
     if slope.kink or not np.isfinite(slope.error):
         return not slope.kink  # without a difference there is nothing to hold it against
     found, allowed = np.add.reduce(got * direction, axis=None), np.add.reduce(error * np.abs(direction), axis=None)
-    return bool(abs(found - slope.value) <= slope.error + allowed + 1e-300)
+    return bool(abs(found - slope.value) <= slope.error + allowed + 1e-320)
 
 
 def _worst(local: Local, slot: int, got: np.ndarray, error: np.ndarray, fault: Fault) -> Fault | None:
@@ -242,7 +254,7 @@ def _worst(local: Local, slot: int, got: np.ndarray, error: np.ndarray, fault: F
         )
         if slope.kink == "infinite" or between:
             continue
-        if not gap <= slope.error / scale[place] + error[place] + 1e-300:
+        if not gap <= slope.error / scale[place] + error[place] + 1e-320:
             wrong.append((gap if np.isfinite(gap) else np.inf, place))
     if not wrong:
         return None
@@ -263,7 +275,7 @@ def _suspects(local: Local, slot: int, got: np.ndarray, error: np.ndarray, scale
             direction = np.zeros(got.shape)
             direction[at] = local.rng.normal(size=len(half)) * scale[at]
             slope = local.along(slot, direction)
-            allowed = slope.error + float(np.add.reduce(error * np.abs(direction), axis=None)) + 1e-300
+            allowed = slope.error + float(np.add.reduce(error * np.abs(direction), axis=None)) + 1e-320
             gap = abs(float(np.add.reduce(got * direction, axis=None)) - slope.value)
             offs.append(gap / allowed if np.isfinite(gap) else np.inf)
         places = halves[int(np.argmax(offs))]

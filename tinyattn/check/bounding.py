@@ -36,12 +36,12 @@ def bounded_run(graph: Any, wide: bool) -> Replay:
 def pulled_plainly(replay: Replay, index: int, g: Any) -> list[Any]:
     """A rule that does not run on bounded numbers, on plain ones, with a wide bound."""
     node = replay.graph.nodes[index]
-    inputs = [replay.graph.nodes[source].value for source in node.inputs]
+    inputs = [np.array(replay.graph.nodes[source].value)[()] for source in node.inputs]
     params = tuple(node.params.values())
     wanted = [replay.graph.nodes[source].requires_grad for source in node.inputs]
     result = node.op.forward(*inputs, *params)
     y, saved = result if node.op.saves else (result, None)
-    made = node.op.pull(np.asarray(g.v, node.dtype), y, saved, inputs, params, wanted)
+    made = node.op.pull(np.array(g.v, node.dtype), y, saved, inputs, params, wanted)
     share = float(np.max(g.e / np.maximum(np.abs(g.v), 1e-300), initial=0.0)) if g.v.size else 0.0
     off = min(share, 1.0) + 1e3 * float(np.finfo(node.dtype).eps)
     return [

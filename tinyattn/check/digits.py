@@ -23,6 +23,7 @@ MP: Any = mpmath.mp.clone()
 MP.dps = 50
 STEP = MP.mpf(10) ** -15  # a central difference of this step is right to about thirty digits
 AGREED = 1e-25  # relative difference along a direction at which single entries need no look
+FARTHEST = 1e6  # how far an entry may be moved, at most
 FEW = 8  # entries that are looked at one by one
 ROUNDED = 1e-14  # a constant that was rounded to a float is not a fault
 
@@ -188,6 +189,8 @@ class _Local:
         if c.shape != self.values[slot].shape:
             raise ValueError("the shapes differ")
         scale = scale_of(self.values[slot].astype(float))
+        if scale.max(initial=0.0) > FARTHEST:
+            raise ValueError("a step that is felt is too large to be a small one")
         direction = self.rng.normal(size=c.shape) * scale
         slope = self.along(slot, direction)
         if slope is not None and (gap := self._gap(c, direction, slope)) < AGREED:

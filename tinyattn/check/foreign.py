@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from tinyattn.check.gradients import check_gradients
+from tinyattn.check.handwritten import Handwritten
 from tinyattn.check.report import Report, Row
-from tinyattn.check.rules import op_of
 from tinyattn.errors import ArgumentError, MissingLibraryError, message
 
 Arrays = list[np.ndarray]
@@ -86,7 +86,9 @@ def _one_order(
     seed: int,
     before: Report | None,
 ) -> Report:
-    op = op_of(function.value, lambda g, y, *arrays: function.pull(g, *arrays), tuple(function.point), function.name)
+    op = Handwritten(function.value, lambda g, y, *arrays: function.pull(g, *arrays), tuple(function.point)).op(
+        function.name
+    )
     op.input_names = tuple(function.names)
     report = check_gradients(op, *function.point, order=1, modes=("reverse",), rtol=rtol, atol=atol, seed=seed)
     report.exact, report.order = "", n  # its numbers are the library's own

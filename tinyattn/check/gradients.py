@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -17,9 +16,9 @@ from tinyattn.check.fused import fused_faults
 from tinyattn.check.numeric import Slope, complex_slope, scale_of, slope_of
 from tinyattn.check.replay import Replay, words_of
 from tinyattn.check.report import Report, Row
-from tinyattn.check.subject import Arrays, Recorded, Subject, op_subjects
+from tinyattn.check.subject import Arrays, Recorded, Subject, op_subjects, silence
 from tinyattn.check.textbook import ORACLES, hold_against_definitions, not_its_definition
-from tinyattn.errors import ArgumentError, GradientLost, message
+from tinyattn.errors import ArgumentError, message
 from tinyattn.ops import Op
 from tinyattn.places import caller_variables
 
@@ -89,7 +88,8 @@ def check_gradients(
     else:
         variables = caller_variables(sys._getframe(1))
         subjects = [Subject(f, inputs, name or _title(f), variables)]
-    return combined([_Check(each, rng, rtol, atol, tuple(modes), oracles).run(order) for each in subjects])
+    with np.errstate(all="ignore"):  # what is not finite is looked for, and said in the report
+        return combined([_Check(each, rng, rtol, atol, tuple(modes), oracles).run(order) for each in subjects])
 
 
 def _title(f: Any) -> str:
@@ -209,10 +209,7 @@ class Step:
         """Go through the layers; False when there is nothing more to do."""
         report = self.report
         try:
-            with warnings.catch_warnings():
-                if self.order > 1:
-                    warnings.simplefilter("ignore", GradientLost)  # a rule that loses the recording is blamed by name
-                self.recorded = self.subject.record()
+            self.recorded = self.subject.record()
         except Exception as error:
             if self.order == 1:
                 raise
@@ -229,6 +226,7 @@ class Step:
         self._find_noise()
         decided = self._exactly()
         failed = self._reverse() + self._forward()
+        self._look_for_a_constant()
         apart = hold_against_definitions(self) if self.order == 1 else 0
         if failed or not decided:
             pointing.point(self, "exact" if not failed else "numbers")
@@ -254,6 +252,10 @@ class Step:
                 "two calls at the same point give different results: chance is involved. What was recorded once is "
                 "checked; give a fixed seed to check the function itself."
             )
+            if chance := pointing.chance_inside(self.recorded.graph):
+                report.verdict = "undecided"
+                report.note(f"{chance}: its forward gives something else each time, for the same inputs")
+                return False
         if not all(np.isfinite(y).all() for y in self.recorded.outputs):
             pointing.not_finite(self)
             return False
@@ -265,6 +267,12 @@ class Step:
             )
         self.constant = not any(self.recorded.graph.nodes[at].requires_grad for at in self.recorded.graph.outputs)
         return True
+
+    def _look_for_a_constant(self) -> None:
+        """A function that is recorded, but does not change: flat all around, or where a step function is level."""
+        flat = all(slope.value == 0 and not slope.kink for slope in self.slopes)
+        if self.order == 1 and flat and not self.constant and not any(g.any() for g in self.gradients):
+            self.report.note("the function is constant near this point: it did not change, and every gradient is 0")
 
     def phi(self, tangents: Sequence[Any], weights: Arrays | None = None) -> Callable[[float], float]:
         """The weighted result along a direction, as a function of one number."""
@@ -415,8 +423,7 @@ class Step:
         if "forward" not in self.check.modes or self.constant:
             return 0
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", GradientLost)  # a rule that loses the recording is blamed by name
+            with silence():  # a rule that loses the recording is blamed by name
                 pushed = self.recorded.push(self.directions)
         except Exception as error:
             self.report.note(f"forward mode does not run: {type(error).__name__}: {words_of(error)}")

@@ -122,8 +122,11 @@ def _best(values: Values, powers: tuple[int, ...]) -> Slope:
     for (_, first), (_, second) in itertools.pairwise(order):
         rounding = 1.2 * values.noise * 2.0**second
         error = 2 * abs(refined[first] - refined[second]) + abs(refined[first] - centrals[second]) * 1e-4 + rounding
+        # A kink a little way off gives far steps another slope; near ones say no, as far as they can be trusted.
+        nearer = [abs(centrals[p] - refined[second]) - 1.2 * values.noise * 2.0**p for p in powers if p > second]
+        error = max([error, *(gap for gap in nearer if gap > 0)])
         if error < best.error:
-            best = Slope(refined[second], error + 1e-300, 2.0**-second)
+            best = Slope(refined[second], error + 1e-320, 2.0**-second)
     return best
 
 
@@ -134,8 +137,8 @@ def _look_at_sides(values: Values, found: Slope) -> None:
         ahead, behind = values.sides[power]
         scale = 2.0**power
         sides.append(((values.middle - behind) * scale, (ahead - values.middle) * scale, 4 * values.noise * scale))
-    sides = _trusted(sides)
-    if len(sides) < 3:
+    finer, sides = sides, _trusted(sides)
+    if len(sides) < 3 or _settles(finer[len(sides) :], _steep(*sides[-1][:2])):
         return
     (left_before, right_before, _), (left, right, noise) = sides[-3], sides[-1]
     steep, steep_before = _steep(left, right), _steep(left_before, right_before)
@@ -155,6 +158,11 @@ def _steep(left: float, right: float) -> float:
     return max((abs(side) for side in (left, right) if math.isfinite(side)), default=0.0)
 
 
+def _settles(finer: list[tuple[float, float, float]], steep: float) -> bool:
+    """Whether nearer to the point it is flat, as beside a jump: what happens farther off is no kink of the point."""
+    return any(_steep(left, right) + noise < 0.5 * steep for left, right, noise in finer)
+
+
 def _trusted(sides: list[tuple[float, float, float]]) -> list[tuple[float, float, float]]:
     """The steps down to the smallest at which rounding does not decide."""
     end = len(sides)
@@ -165,18 +173,21 @@ def _trusted(sides: list[tuple[float, float, float]]) -> list[tuple[float, float
 
 def taylor(values: Values, claimed: float, off: float = 0.0) -> float:
     """How fast ``phi(h) - phi(0) - h claimed`` falls with h: the slope in a log-log plot."""
-    points = []
+    points, straight = [], False
     for power in sorted(values.sides):
         h = 2.0**-power
         ahead = values.sides[power][0]
         rest = abs(ahead - values.middle - h * claimed)
-        allowed = 4 * (values.noise + h * (off + abs(claimed) * 1e-16))
-        if rest > 8 * allowed and math.isfinite(rest):
+        allowed = 32 * (values.noise + h * (off + abs(claimed) * 1e-16))
+        if rest > allowed and math.isfinite(rest):
             points.append((math.log(h), math.log(rest)))
-    if len(points) < 2:
+        elif points and math.exp(points[-1][1] - points[-1][0]) * h > 2 * allowed:
+            straight = True  # a slope that is off would leave more than this: what was left came from farther away
+    if len(points) < 2 or straight:
         return math.inf
     xs, ys = np.array(points[-4:]).T
-    return float(np.polyfit(xs, ys, 1)[0])
+    fall = float(np.polyfit(xs, ys, 1)[0])
+    return fall if fall > 0.5 else math.nan  # beside a jump there is no such thing
 
 
 def complex_slope(phi: Callable[[complex], Any]) -> float:
@@ -186,16 +197,22 @@ def complex_slope(phi: Callable[[complex], Any]) -> float:
         warnings.simplefilter(
             "error", np.exceptions.ComplexWarning
         )  # a forward that drops the imaginary part is not asked
-        return float(np.imag(phi(1j * h))) / h
+        slope = float(np.imag(phi(1j * h))) / h
+    if abs(slope) < 1e-250:
+        raise ArithmeticError("too small for so small a step")
+    return slope
 
 
 def scale_of(x: np.ndarray) -> np.ndarray:
-    """How far each entry may be moved: by its own size, so that 1e-8 stays positive; a 0 by the size of the others."""
+    """How far each entry may be moved: by its own size, so that 1e-8 stays positive; a 0 by the size of the others.
+
+    That is at most 4, where a function may change its ways; but less than a millionth of a huge entry is lost in it.
+    """
     size = np.abs(x)
     size = np.where(np.isfinite(size), size, 1.0)
     some = size[size > 0]
     usual = float(np.median(some)) if some.size else 1.0
-    return np.where(size > 0, np.minimum(size, 4.0), min(usual, 1.0))
+    return np.where(size > 0, np.maximum(np.minimum(size, 4.0), size * 1e-6), min(usual, 1.0))
 
 
 def numeric_gradient(f: Callable[[np.ndarray], Any], x: np.ndarray, step: float = 1e-5) -> np.ndarray:

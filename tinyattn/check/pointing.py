@@ -13,7 +13,7 @@ from tinyattn.check.exact import exact_check
 from tinyattn.check.fused import fused_faults
 from tinyattn.check.kinks import only_kinks
 from tinyattn.check.mistakes import likely_mistake
-from tinyattn.check.replay import Replay, words_of
+from tinyattn.check.replay import Replay, forward_of, words_of
 from tinyattn.check.report import Blame
 from tinyattn.check.scene import Mistake
 from tinyattn.errors import GradientLost
@@ -368,6 +368,23 @@ def _not_added_up(step: Step) -> None:
             "every rule is right by itself: the function computes something else near the point than "
             "what was recorded at it"
         )
+
+
+# -- chance inside an operation ---------------------------------------------------------------------------------
+
+
+def chance_inside(graph: Any) -> str:
+    """The first operation whose own forward is a matter of chance; "" where there is none."""
+    for node in graph.nodes:
+        if node.op is None:
+            continue
+        inputs = [graph.nodes[source].value for source in node.inputs]
+        with np.errstate(all="ignore"):
+            runs = [forward_of(node.op, inputs, tuple(node.params.values())) for _ in range(2)]
+        first, second = (run[0] if node.op.saves else run for run in runs)
+        if not np.array_equal(first, second, equal_nan=True):
+            return f"{node.op_name}{f', which makes {node.name}' if node.named else ''}"
+    return ""
 
 
 # -- values that are not numbers --------------------------------------------------------------------------------

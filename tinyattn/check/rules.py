@@ -7,14 +7,13 @@ forgotten.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from tinyattn.check.duck import Duck
 from tinyattn.check.gradients import MODES, check_gradients, combined
+from tinyattn.check.handwritten import Handwritten
 from tinyattn.check.report import Report
 from tinyattn.errors import ArgumentError, ArgumentTypeError, message
 from tinyattn.ops import Op
@@ -32,6 +31,7 @@ def check_rule(
     seed: int = 0,
     name: str = "",
     definition: str = "",
+    saves: bool = False,
     oracles: Sequence[str] | None = None,
 ) -> Report:
     """Check a gradient that was written by hand for a function of NumPy arrays.
@@ -39,10 +39,12 @@ def check_rule(
     Parameters
     ----------
     forward : callable or Op
-        ``forward(*inputs)`` gives one array.  An `Op` brings its own rules and samples.
+        ``forward(*inputs)`` gives one array, or a tuple of several.  An `Op` brings its own rules and samples.
     backward : callable, or one callable for each input
         ``backward(g, *inputs)`` or ``backward(g, y, *inputs)``, told apart by how many arguments it takes: from the
-        gradient ``g`` of the result the gradient of the input, or a tuple with one for each.
+        gradient ``g`` of the result the gradient of the input, or a tuple with one for each.  ``backward(g)`` alone is
+        called right after the forward, which has kept what is needed, on its object for instance.  Of several results,
+        ``g`` and ``y`` are tuples.
     sample : array, tuple of arrays, list of such tuples, or a function of a random generator that gives one of these
         Where to check.
     order : int
@@ -56,6 +58,8 @@ def check_rule(
     definition : str
         The meaning in index notation, such as ``"y[..., i] = exp(x[..., i]) / sum_j exp(x[..., j])"``; the report can
         then show the formula that should have held, and formulas and SymPy are asked too.
+    saves : bool
+        True when the forward returns ``(result, cache)`` and the backward takes ``(g, cache)``.
     oracles : sequence of "formula" and "sympy", optional
         As in `check_gradients`; there must be a definition.
 
@@ -94,10 +98,13 @@ def check_rule(
     title = name or getattr(forward, "__name__", "forward")
     reports = []
     for inputs in points:
-        op = op_of(forward, backward, inputs, "the function" if title == "<lambda>" else title, definition)
+        written = Handwritten(forward, backward, inputs, saves)
+        op = written.op("the function" if title == "<lambda>" else title, definition)
         modes = ("reverse",) if order == 1 else MODES  # forward mode wants rules that run on tensors
         options: dict[str, Any] = {"rtol": rtol, "atol": atol, "seed": seed, "oracles": oracles}
         reports.append(check_gradients(op, *inputs, order=order, modes=modes, **options))
+        for note in written.notes:
+            reports[-1].note(note)
     return combined(reports)
 
 
@@ -118,93 +125,3 @@ def _arrays(inputs: tuple[Any, ...]) -> tuple[np.ndarray, ...]:
             raise ArgumentTypeError(f"check_rule: the sample holds {array.dtype}, no numbers.")
         arrays.append(array if array.dtype.kind == "f" else array.astype(float))
     return tuple(arrays)
-
-
-def op_of(
-    forward: Callable[..., Any], backward: Any, inputs: tuple[np.ndarray, ...], name: str, definition: str = ""
-) -> Op:
-    """An operation of a forward and a backward in plain NumPy."""
-    names = _names(forward, len(inputs))
-    return Op(
-        name,
-        forward_of(forward),
-        _rules(backward, len(inputs)),
-        definition,
-        sample=lambda rng: [(inputs, ())],
-        inputs=names,
-    )
-
-
-def forward_of(forward: Callable[..., Any]) -> Callable[..., Any]:
-    """The forward, with a plain number as result made an array."""
-
-    def run(*inputs: Any) -> Any:
-        y = forward(*inputs)
-        return (
-            y if isinstance(y, (np.ndarray, np.generic, Duck, Tensor)) else np.asarray(y, dtype=np.result_type(*inputs))
-        )
-
-    return run
-
-
-def _rules(backward: Any, count: int) -> Any:
-    if not callable(backward):
-        rules = tuple(backward)
-        if len(rules) != count:
-            raise ArgumentError(f"check_rule: {len(rules)} rules for {count} inputs; one for each is needed.")
-        return tuple(_one_rule(rule, count) for rule in rules)
-    run = _with_result(backward, count)
-
-    def joint(g: Any, y: Any, *inputs: Any) -> tuple[Any, ...]:
-        made = run(g, y, *inputs)
-        made = tuple(made) if isinstance(made, (tuple, list)) else (made,)
-        if len(made) != count:
-            raise ArgumentError(f"the backward gave {len(made)} gradients for {count} inputs")
-        return tuple(_like(c, x) for c, x in zip(made, inputs, strict=True))
-
-    return joint
-
-
-def _one_rule(rule: Callable[..., Any], count: int) -> Callable[..., Any]:
-    run = _with_result(rule, count)
-    return lambda g, y, *inputs: run(g, y, *inputs)
-
-
-def _like(c: Any, x: Any) -> Any:
-    """A contribution in the dtype of its input: float64 for a float32 input is not the fault sought here."""
-    if c is None or isinstance(c, (Duck, Tensor)) or isinstance(x, (Duck, Tensor)):
-        return c
-    array = np.asarray(c)
-    return array.astype(x.dtype)[()] if array.dtype != x.dtype else array[()]
-
-
-def _with_result(backward: Callable[..., Any], count: int) -> Callable[..., Any]:
-    """The backward as ``rule(g, y, *inputs)``, whichever of its two forms it has."""
-    try:
-        parameters = inspect.signature(backward).parameters.values()
-    except (TypeError, ValueError):
-        return backward
-    if any(p.kind is p.VAR_POSITIONAL for p in parameters):
-        return backward
-    needed = sum(p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) and p.default is p.empty for p in parameters)
-    if needed == count + 2:
-        return backward
-    if needed == count + 1:
-        return lambda g, y, *inputs: backward(g, *inputs)
-    raise ArgumentError(
-        message(
-            f"check_rule: the backward takes {needed} arguments; for {count} inputs it is called with {count + 1} "
-            f"or {count + 2}.",
-            "",
-            "Write backward(g, *inputs) or backward(g, y, *inputs).",
-        )
-    )
-
-
-def _names(forward: Callable[..., Any], count: int) -> tuple[str, ...]:
-    try:
-        parameters = inspect.signature(forward).parameters.values()
-        names = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)][:count]
-    except (TypeError, ValueError):
-        names = []
-    return tuple(names) + tuple(f"x{i}" for i in range(len(names), count))

@@ -6,6 +6,7 @@ and forward mode.  Layers bring their parameters as further inputs.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -14,7 +15,7 @@ import numpy as np
 
 from tinyattn import autodiff
 from tinyattn import functions as ta
-from tinyattn.errors import ArgumentError, ArgumentTypeError, message
+from tinyattn.errors import ArgumentError, ArgumentTypeError, GradientLost, message
 from tinyattn.graph import Graph
 from tinyattn.mode import no_grad
 from tinyattn.ops import Op
@@ -94,6 +95,14 @@ def _seed(c: np.ndarray) -> Any:
     return c[()] if c.shape == () else c
 
 
+@contextmanager
+def silence() -> Any:
+    """Where a gradient is lost the report says so, with the line; a warning for each of many calls would say less."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", GradientLost)
+        yield
+
+
 class Subject:
     """A function of tensors with its arguments.
 
@@ -111,6 +120,8 @@ class Subject:
     def __init__(
         self, f: Callable[..., Any], args: Sequence[Any], name: str = "", variables: dict[str, Any] | None = None
     ) -> None:
+        if not callable(f):
+            raise ArgumentTypeError(f"check: {f!r} cannot be called; a function, a layer or an Op is needed.")
         self.f, self.args, self.variables = f, list(args), variables or {}
         self.name = name or getattr(f, "__name__", type(f).__name__)
         self.places: list[int] = []
@@ -126,7 +137,9 @@ class Subject:
                 message(
                     f"check: nothing to differentiate {self.name} by.",
                     "No argument is an array or tensor of floating-point numbers, and there are no parameters.",
-                    "Give an array, such as np.array([1.0, 2.0]), or ta.tensor(...).",
+                    "Whole numbers are taken for word numbers: write 1.0 instead of 1."
+                    if any(_holds_whole_numbers(arg) for arg in self.args)
+                    else "Give an array, such as np.array([1.0, 2.0]), or ta.tensor(...).",
                 )
             )
         if all(x.value.size == 0 for x in self.inputs):
@@ -179,14 +192,14 @@ class Subject:
 
     def evaluate(self, arrays: Sequence[np.ndarray]) -> Arrays:
         """The values at other numbers, in float64."""
-        with self._parameters_at(arrays[len(self.places) :]), no_grad(), np.errstate(all="ignore"):
+        with self._parameters_at(arrays[len(self.places) :]), no_grad(), np.errstate(all="ignore"), silence():
             outputs, _ = self.call(arrays, False)
             return [np.asarray(y.data, dtype=np.float64) for y in outputs]
 
     def record(self, arrays: Sequence[np.ndarray] | None = None) -> Recorded:
         """Run and record at the point, or at other numbers."""
         where = self.point if arrays is None else arrays
-        with np.errstate(all="ignore"):
+        with np.errstate(all="ignore"), silence():
             if arrays is None:
                 outputs, leaves = self.call(where, True)
                 return Recorded(outputs, leaves, [x.name for x in self.inputs], self.variables)
@@ -220,21 +233,23 @@ class _Slope(Subject):
 
     def evaluate(self, arrays: Sequence[np.ndarray]) -> Arrays:
         """The values at other numbers."""
-        with self._parameters_at(arrays[len(self.places) :]), np.errstate(all="ignore"):
+        with self._parameters_at(arrays[len(self.places) :]), np.errstate(all="ignore"), silence():
             outputs, _ = self.call(arrays, True)
             return [np.asarray(y.data, dtype=np.float64) for y in outputs]
 
 
 def op_subjects(op: Op, args: Sequence[Any], rng: np.random.Generator, name: str = "") -> list[Subject]:
     """An operation at the arrays and parameters given, or at its own samples."""
-    if args:
-        calls = [op.split(tuple(args))]
-    else:
-        calls = op.sample(rng)
+    sample: Any = op.sample  # people leave it None
+    if not args and sample is None:
+        what = f"check: {op.name} has no sample, and no inputs are given."
+        raise ArgumentError(message(what, "", "Give the inputs, or the Op a sample=lambda rng: [(inputs, params)]."))
+    calls = [op.split(tuple(args))] if args else op.sample(rng)
     subjects = []
     for inputs, params in calls:
         arrays = [np.asarray(x.data if isinstance(x, Tensor) else x) for x in inputs]
         arrays = [x if x.dtype.kind == "f" else x.astype(float) for x in arrays]
+        _check_record(op, arrays, tuple(params))
 
         def run(*xs: Any, params: tuple[Any, ...] = params) -> Tensor:
             return apply(op, xs, params)
@@ -244,6 +259,21 @@ def op_subjects(op: Op, args: Sequence[Any], rng: np.random.Generator, name: str
             each.name = title
         subjects.append(subject)
     return subjects
+
+
+def _check_record(op: Op, inputs: Arrays, params: tuple[Any, ...]) -> None:
+    """What the engine takes for granted of an op of its own."""
+    if isinstance(op.vjps, tuple) and not op.variadic and len(op.vjps) != len(inputs):
+        raise ArgumentError(f"check: {op.name} has {len(op.vjps)} rules for {len(inputs)} inputs; each needs one.")
+    with np.errstate(all="ignore"):
+        result = op.forward(*[np.array(x)[()] for x in inputs], *params)
+    if op.saves and not (isinstance(result, tuple) and len(result) == 2):
+        raise ArgumentError(f"check: {op.name} says saves=True, but its forward does not return (result, saved).")
+    y = result[0] if op.saves else result
+    if not isinstance(y, (np.ndarray, np.generic, float)) or np.asarray(y).dtype.kind not in "fc":
+        kind = str(np.asarray(y).dtype) if isinstance(y, (np.ndarray, np.generic)) else type(y).__name__
+        what = f"check: the forward of {op.name} gives {kind}; an array of floating-point numbers is needed."
+        raise ArgumentTypeError(what)
 
 
 def flat_outputs(y: Any, name: str) -> list[Tensor]:
@@ -276,6 +306,13 @@ def _float_array(arg: Any) -> np.ndarray | None:
             return None
         return array if array.dtype.kind == "f" else None
     return None
+
+
+def _holds_whole_numbers(arg: Any) -> bool:
+    if isinstance(arg, (list, tuple)) or (isinstance(arg, int) and not isinstance(arg, bool)):
+        arg = np.asarray(arg, dtype=object) if isinstance(arg, int) else np.array(arg, dtype=object)
+        return bool(arg.size) and all(isinstance(each, int) for each in arg.flat)
+    return getattr(getattr(arg, "dtype", None), "kind", "") in ("i", "u")
 
 
 def _argument_names(f: Any, count: int) -> list[str]:

@@ -31,11 +31,26 @@ def hold_against_definitions(step: Step) -> int:
         except CannotSay as reason:
             if step.check.named_oracles:
                 step.report.note(f"{title} was not asked: {reason}")
+            _note_unreadable(step)
             continue
         for slot in places:
             value, error = found[step.recorded.leaves[slot]]
             failed += not _fits(step, slot, title, value, error)
     return failed
+
+
+def _note_unreadable(step: Step) -> None:
+    """A definition that is no definition is of no use to anybody."""
+    from tinyattn.ops import REGISTRY
+    from tinyattn.symbolic import parse
+
+    for op in {id(node.op): node.op for node in step.recorded.graph.nodes if node.op is not None}.values():
+        if op is REGISTRY.get(op.name) or not isinstance(op.definition, str) or not op.definition:
+            continue
+        try:
+            parse(op.definition)
+        except Exception as error:
+            step.report.note(f"the definition of {op.name} cannot be read: {str(error).splitlines()[0]}")
 
 
 def _fits(step: Step, slot: int, title: str, value: np.ndarray, error: np.ndarray) -> bool:
