@@ -30,8 +30,8 @@ import growth
 from goals import DTYPES, engines_for, row, rows_of
 from workloads import TOLERANCE, WORKLOADS, Workload, numbers, truth, worst_error
 
-import tinyattn as ta
 from tinyattn.files import write_whole
+from tinyattn.kernels import threads
 from tinyattn.terminal import say, table
 
 
@@ -158,7 +158,7 @@ def machine(pythons: dict[str, str]) -> dict[str, str]:
     blas = np.show_config(mode="dicts")["Build Dependencies"]["blas"]  # type: ignore[call-overload, index]
     return {
         "processor": (models or [platform.processor() or platform.machine()])[0],
-        "cores": str(ta.kernels.threads.count()),
+        "cores": str(threads.count()),
         "system": platform.system(),
         "python": platform.python_version(),
         "numpy": np.__version__,

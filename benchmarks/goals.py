@@ -57,7 +57,8 @@ DTYPES = ("float32", "float64")
 def engines_for(work: str) -> tuple[str, ...]:
     """Who takes part in a workload: who is asked for by a goal."""
     asked = [engine for goal in GOALS if goal.work == work for engine in (goal.ours, *goal.against)]
-    return tuple(dict.fromkeys(asked)) or ("tape", "torch")
+    floor = ["products"] if work in ("W4", "W5", "W5x", "W6") else []
+    return tuple(dict.fromkeys(asked + floor)) or ("tape", "torch")
 
 
 def row(work: str, what: str, dtype: str, value: float, goal: float, unit: str = "") -> dict[str, Any]:

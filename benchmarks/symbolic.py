@@ -2,13 +2,17 @@
 
     python3 benchmarks/symbolic.py            everything, about a minute
     python3 benchmarks/symbolic.py --quick    without the 4x4 case of naive SymPy
+    python3 benchmarks/symbolic.py --mutants  also list the mutants that change nothing, with the reason
 
 "Naive" is what SymPy's users do: write the loss with explicit entries and differentiate by every one. Ours is: derive,
-tidy, print both notations, prove for all sizes. The best of several runs is taken for each.
+tidy, print both notations, prove for all sizes. The best of several runs is taken for each; seconds are those of the
+processor, so that others on the machine do not count.
 """
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -26,12 +30,14 @@ from tinyattn.symbolic.referee import written_out
 from tinyattn.symbolic.rules import ALL_SIZES, prove_rule
 from tinyattn.symbolic.whole import WholeLoss, evaluate_derivative
 
+HERE = Path(__file__).resolve().parent
+
 
 def main(arguments: Sequence[str]) -> int:
     """Print every goal with what was measured."""
     sizes = ((4, 2, 700),) if "--quick" in arguments else ((4, 2, 700), (4, 4, 1500))
     met = [against_naive(n, d, goal) for n, d, goal in sizes]
-    met += [deep_stack(), referee(), rules()]
+    met += [deep_stack(), referee(), rules(), mutants("--mutants" in arguments), seeds(), hash_seeds()]
     return 0 if all(met) else 1
 
 
@@ -39,9 +45,9 @@ def best(run: Callable[[], Any], times: int) -> float:
     """Seconds of the fastest of several runs."""
     fastest = float("inf")
     for _ in range(times):
-        start = time.perf_counter()
+        start = time.process_time()
         run()
-        fastest = min(fastest, time.perf_counter() - start)
+        fastest = min(fastest, time.process_time() - start)
     return fastest
 
 
@@ -81,9 +87,9 @@ def against_naive(n: int, d: int, goal: int) -> bool:
     wanted = [node.index for node in graph.nodes if node.name == "C"]
     loss, symbols = written_out(graph, [*leaves, *wanted])
     order = [symbol for leaf in leaves for symbol in symbols[leaf].flat]
-    start = time.perf_counter()
+    start = time.process_time()
     derivatives = [loss.diff(symbol) for symbol in order]
-    naive = time.perf_counter() - start
+    naive = time.process_time() - start
     mine = best(lambda: ours(graph, leaves), 100)
     ratio = naive / mine
     what = f"attention {n}x{d}: derive, print, prove; naive diff {naive:.1f} s"
@@ -158,15 +164,66 @@ def _size(name: str, n: int, d: int) -> int:
 
 def rules() -> bool:
     """Every rule of the rule book, every call of its sampler."""
-    start = time.perf_counter()
+    start = time.process_time()
     proofs = [
         prove_rule(op, inputs, dict(zip(op.param_names, params, strict=True)))
         for op in REGISTRY.values() for inputs, params in op.sample(np.random.default_rng(0))
     ]  # fmt: skip
-    seconds = time.perf_counter() - start
+    seconds = time.process_time() - start
     proved = sum(proof.verdict == ALL_SIZES for proof in proofs)
     what = f"{len(REGISTRY)} rules, {len(proofs)} calls: {proved} for all sizes, the others at theirs"
     return report(what, f"{seconds:.1f} s", "30 s, none wrong", seconds < 30 and all(proofs))
+
+
+def mutants(listed: bool) -> bool:
+    """Every wrong rule and every wrong line of the tests' catalogue."""
+    # The tests' folder of this name; this file, which has the name too, steps aside.
+    sys.path[:] = [str(HERE.parent / "tests"), *(place for place in sys.path if place != str(HERE))]
+    from symbolic.mutants import tried
+
+    refused, passed, idle = tried()
+    count = len(refused) + len(passed)
+    what = f"mutants refused by name; {len(idle)} more change nothing"
+    met = report(what, f"{len(refused)} of {count}", "all, at least 60", not passed and count >= 60)
+    for name in (*(f"let through: {name}" for name in passed), *(idle if listed else ())):
+        print(f"      {name}")
+    return met
+
+
+def seeds() -> bool:
+    """Attention of random sizes, spreads from 1 to 5: autograd and formula within their bounds."""
+    alarms = 0
+    for seed in range(1000):
+        rng = np.random.default_rng(seed)
+        n, m, d, k = rng.integers(1, 5, 4)
+        Q, K, V, C = (
+            ta.tensor(rng.normal(size=shape) * (1 + seed % 5), requires_grad=True, name=name)
+            for name, shape in (("Q", (n, d)), ("K", (m, d)), ("V", (m, k)), ("C", (n, k)))
+        )
+        loss = (ta.softmax(Q @ K.mT / ta.sqrt(ta.size_of(K, axis=-1))) @ V * C).sum()
+        alarms += not ta.compare(loss, [Q, K, V], methods=("autograd", "formula"))
+    return report("1,000 seeds of attention compared", f"{alarms} alarms", "no false alarm", not alarms)
+
+
+def hash_seeds() -> bool:
+    """Ten processes with other hash seeds print the same."""
+    code = (
+        f"import sys; sys.path[:0] = {[str(HERE.parent), str(HERE.parent / 'tests')]!r}\n"
+        "import tinyattn as ta; from symbolic.models import MODELS\n"
+        "for model in MODELS:\n"
+        "    loss, leaves = model(); d = ta.derive(loss, wrt=leaves)\n"
+        "    print(d, d.text('index'), d.latex(), d.code('matrix'), d.html())\n"
+    )
+    texts = {
+        subprocess.run(
+            [sys.executable, "-c", code],
+            check=True,
+            capture_output=True,
+            env=os.environ | {"PYTHONHASHSEED": str(seed), "PYTHONUTF8": "1"},
+        ).stdout
+        for seed in range(10)
+    }
+    return report("texts of 24 derivations under ten PYTHONHASHSEED values", f"{len(texts)}", "1", len(texts) == 1)
 
 
 if __name__ == "__main__":

@@ -21,12 +21,12 @@ from typing import Any
 HERE = os.path.dirname(os.path.abspath(__file__))
 ENGINES = {  # name -> module, and settings of that module
     "tape": ("adapter_tape", {}),
-    "plain": ("adapter_tape", {"sites": False}),
     "compiled": ("adapter_compiled", {}),
     "torch": ("adapter_torch", {"way": "eager"}),
     "torch fused": ("adapter_torch", {"way": "fused"}),
     "torch compile": ("adapter_torch", {"way": "compile"}),
     "jax": ("adapter_jax", {}),
+    "products": ("adapter_products", {}),
 }
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import contextvars
 import os
-from _thread import allocate_lock, start_new_thread
+from _thread import _local, allocate_lock, start_new_thread
 from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -72,6 +72,15 @@ def _cores() -> int:
     return os.cpu_count() or 1
 
 
+class Inside(_local):
+    """Whether this thread is doing a part of something."""
+
+    now = False
+
+
+inside = Inside()
+
+
 class Job:
     """Parts to do, taken one by one by whoever is free, and what went wrong in one."""
 
@@ -83,6 +92,7 @@ class Job:
 
     def do(self) -> None:
         """Take part after part until none is left; an error leaves the others undone."""
+        before, inside.now = inside.now, True
         try:
             while self.todo:
                 try:
@@ -93,6 +103,8 @@ class Job:
         except BaseException as error:
             self.todo.clear()
             self.errors.append(error)
+        finally:
+            inside.now = before
 
 
 class Worker:
