@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+import gc
+import pickle
 import re
 import subprocess
 import sys
@@ -128,8 +131,9 @@ def test_a_file_that_cannot_be_written_is_an_error(tmp_path):
         compiled.save(tmp_path / "missing" / "step.py")
 
 
-def test_large_constants_are_in_the_file_too():
-    table = np.random.default_rng(0).normal(size=(20, 9))
+@pytest.mark.parametrize("size", [9, 500])
+def test_constants_of_any_size_are_in_the_file_too(size):
+    table = np.random.default_rng(0).normal(size=(20, size))
     compiled = ta.compile(lambda x: x @ table)
     x = np.ones((2, 20))
     value = compiled(x)
@@ -178,6 +182,47 @@ def test_arrays_in_any_layout():
     for given in (np.asfortranarray(x), np.repeat(x, 2, 0)[::2], x[::-1][::-1], read_only, x.astype(">f8")):
         assert compiled(given).item() == want
     assert len(compiled.programs) == 1
+
+
+class Trainer:
+    def __init__(self):
+        self.model = nn.GPT(words=10, d=8, heads=2, layers=1, length=8, dropout=0.5, rng=0).train(False)
+
+    def loss(self, ids):
+        return ta.cross_entropy(self.model(ids), ids)
+
+    @ta.compile
+    def decorated(self, ids):
+        """Decorated."""
+        return self.loss(ids)
+
+
+def test_methods_and_functions_that_call_others_see_whether_their_model_learns():
+    trainer, ids = Trainer(), np.array([3, 1, 4])
+    inside = lambda ids: trainer.loss(ids)
+    want = trainer.loss(ids).item()
+    ways = [ta.compile(trainer.loss), trainer.decorated, ta.compile(lambda ids: inside(ids)), ta.compile(trainer.model)]
+    for way in ways[:3]:
+        assert way(ids).item() == pytest.approx(want, rel=1e-13)
+    assert ways[3](ids).shape == (3, 10) and Trainer.decorated.__doc__ == "Decorated."
+    trainer.model.train()
+    for way in ways:
+        with pytest.raises(ta.GraphError, match="by chance"):
+            way(ids)
+
+
+def test_nothing_of_the_record_is_kept():
+    compiled = ta.compile(ta.value_and_grad(lambda x: ta.tanh(x @ x).sum()))
+    compiled(np.ones((31, 31)))
+    gc.collect()
+    assert not [x for x in gc.get_objects() if type(x).__mro__[-2] is ta.Tensor and x.shape == (31, 31)]
+
+
+def test_a_compiled_function_can_be_copied_and_pickled():
+    compiled = ta.compile(attention_loss)
+    compiled(*arrays())
+    for twin in (copy.deepcopy(compiled), pickle.loads(pickle.dumps(compiled))):
+        assert twin(*arrays()).item() == compiled(*arrays()).item()
 
 
 # -- falling back ----------------------------------------------------------------------------------------------------

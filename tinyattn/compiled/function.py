@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
+import types
 from collections.abc import Callable
 from typing import Any
 
@@ -12,7 +13,7 @@ import numpy as np
 from tinyattn.arguments import values_of
 from tinyattn.autodiff import gradients_of, reachable
 from tinyattn.compiled.entrance import entrance, has_entrance
-from tinyattn.compiled.program import Program, modules_seen_by, rebuilt, underlying
+from tinyattn.compiled.program import Program, modules_in, modules_seen_by, rebuilt, underlying
 from tinyattn.compiled.recording import Record, tensors_in
 from tinyattn.errors import ArgumentTypeError, GraphError, message
 from tinyattn.mode import mode, switches
@@ -82,7 +83,7 @@ class Compiled:
         self.__wrapped__ = f
         self._programs: dict[Any, Program] = {}
         self._latest: Program | None = None
-        self._modules = modules_seen_by(f)
+        self._modules: list[Any] = []
         self._enter: Any = None  # the short ways into the programs that ran last
         self._enter_backward: Any = None
 
@@ -145,7 +146,8 @@ class Compiled:
             notes = x.own_notes()
             g = g if g.__class__ is np.ndarray else np.array(g, x.dtype)
             notes.grad = g if notes.grad is None else np.add(notes.grad, g)
-        if has_entrance(args, kwargs, program.result[0]) and all(x.is_leaf for x in tensors):
+        behind = [x for x in (*tensors, *program.outside) if x.op is not None and x.requires_grad]
+        if has_entrance(args, kwargs, program.result[0]) and not behind:
             self._enter_backward = entrance(program, tensors, self._modules, True, False)
         return program.tensors(found[:1])[0]
 
@@ -204,6 +206,8 @@ class Compiled:
         self, kind: str, key: Any, arrays: list[Any], tensors: list[Tensor], args: Any, kwargs: Any,
         places: list[Any] | None = None,
     ) -> Program:  # fmt: skip
+        if not self._programs:
+            self._modules = modules_seen_by(self.f)
         key = (kind, key, tuple([module.training for module in self._modules]))
         program = self._programs.get(key)
         if program is not None and program.still_fits():
@@ -269,6 +273,12 @@ class Compiled:
         """Write the program that ran last to a file, whole or not at all."""
         self.program.save(path)
 
+    def __get__(self, owner: Any, kind: type | None = None) -> Any:
+        return self if owner is None else types.MethodType(self, owner)
+
+    def __reduce__(self) -> Any:
+        return compile, (self.f,)
+
     def __repr__(self) -> str:
         count = len(self._programs)
         return f"compile({self.__name__}), {count} program{'' if count == 1 else 's'}"
@@ -323,7 +333,12 @@ def _flat(x: Any, arrays: list[Any], tensors: list[Tensor]) -> Any:
                 "Give tensors, arrays, numbers, texts, or lists, tuples and dictionaries of them.",
             )
         ) from None
-    return type(x), x
+    if type(x) in _PLAIN:
+        return type(x), x
+    return type(x), x, tuple([module.training for module in modules_in([x, *getattr(x, "__dict__", {}).values()])])
+
+
+_PLAIN = {int, float, bool, str, bytes, complex, type(None)}
 
 
 def _as_tensor(x: Any) -> Tensor:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import contextvars
 import inspect
 import math
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -27,8 +28,6 @@ class Program:
 
     Attributes
     ----------
-    source : str
-        The text of a Python module; it needs NumPy only.
     name : str
         The function in it.
     """
@@ -50,9 +49,9 @@ class Program:
         lines = Lines(found, results, list(names), outside_names)
         self.outside = [x for x, _ in lines.outside]
         self.inputs = [*lines.arguments, *(line for _, line in lines.outside)]
-        self.result = found.result
-        writer = Writer(self.inputs, lines.every, lines.results)
-        self.source = writer.module(self._title(f, found), self._checked(writer, lines))
+        self.result = rebuilt(found.result, iter([new_leaf(Tensor, np.float64(0), False) for _ in results]))
+        self._writer = Writer(self.inputs, lines.every, lines.results)
+        self._texts = self._title(f, found), self._checked(self._writer, lines)
         self._numbers = [x.dtype.type if x.shape == () else None for x in results]
         self._floats = [at for at, x in enumerate(results) if x.dtype.kind == "f"]
         self.free: list[Any] = [self._instance()]
@@ -101,10 +100,16 @@ class Program:
     def _instance(self) -> tuple[Any, Any]:
         """The function ``run`` with arrays of its own, and the context in which NumPy does not warn."""
         space: dict[str, Any] = {"__name__": f"tinyattn program {self.name}"}
-        exec(compile(self.source, f"<{self.name}, compiled>", "exec"), space)
+        space.update(self._writer.heavy())
+        exec(compile(self._writer.module(*self._texts, whole=False), f"<{self.name}, compiled>", "exec"), space)
         with np.errstate(all="ignore"):
             quiet = contextvars.copy_context()
         return space["run"], quiet
+
+    @property
+    def source(self) -> str:
+        """The text of a Python module; it needs NumPy only."""
+        return self._writer.module(*self._texts)
 
     def still_fits(self) -> bool:
         """Whether the tensors from outside still have the type that the program was written for."""
@@ -188,7 +193,8 @@ def _described(writer: Writer, lines: list[Line]) -> str:
 def outside_words(f: Callable[..., Any]) -> dict[int, str]:
     """The learner's words for tensors that a function finds outside: variables, and parameters by their path."""
     found: dict[int, str] = {}
-    for name, value in _seen_by(f).items():
+    seen = seen_by(f)
+    for name, value in seen.items():
         if hasattr(value, "named_parameters"):
             for path, leaf in value.named_parameters():
                 found.setdefault(id(leaf), path)
@@ -196,8 +202,7 @@ def outside_words(f: Callable[..., Any]) -> dict[int, str]:
             found.update({id(x): str(key) for key, x in value.items() if isinstance(x, Tensor)})
         elif isinstance(value, (list, tuple)):
             found.update({id(x): f"{name}_{at}" for at, x in enumerate(value) if isinstance(x, Tensor)})
-    variables = {name: x for name, x in _seen_by(f).items() if isinstance(x, Tensor)}
-    found.update(variable_names(variables))
+    found.update(variable_names({name: x for name, x in seen.items() if isinstance(x, Tensor)}))
     return found
 
 
@@ -212,30 +217,49 @@ def underlying(f: Callable[..., Any]) -> Callable[..., Any]:
         f = next(iter(inside.values()))
 
 
-def _seen_by(f: Callable[..., Any]) -> dict[str, Any]:
-    """Variables from outside that the code of a function mentions, also of functions that it is made of."""
-    f = underlying(f)
-    code = getattr(f, "__code__", None)
-    owner = getattr(f, "__self__", f)
-    seen: dict[str, Any] = {"": owner} if hasattr(owner, "named_parameters") else {}
-    if code is None:
-        return seen
-    seen |= {name: f.__globals__[name] for name in code.co_names if name in f.__globals__}
-    for name, cell in zip(code.co_freevars, f.__closure__ or (), strict=True):
-        try:
-            value = cell.cell_contents
-        except ValueError:  # not assigned yet
+def seen_by(f: Callable[..., Any]) -> dict[str, Any]:
+    """What a function finds outside: the variables that its code mentions, what its object has, and what the
+    functions find that it mentions.
+    """
+    found: dict[str, Any] = {}
+    waiting, known = [underlying(f)], set()
+    while waiting:
+        g = inspect.unwrap(waiting.pop())
+        if id(g) in known:
             continue
-        seen[name] = value
-        if inspect.isfunction(value) and value is not f:
-            seen = {**_seen_by(value), **seen}
-    return seen
+        known.add(id(g))
+        owner = getattr(g, "__self__", None if inspect.isfunction(g) else g)
+        ours = str(getattr(g, "__module__", "")).startswith("tinyattn.")
+        new = ({} if ours else _variables_of(g)) | ({} if owner is None else {"": owner})
+        for value in list(new.values()):  # parts of an object, one level deep
+            if hasattr(value, "__dict__") and not inspect.ismodule(value) and not callable(value):
+                new = {**vars(value), **new}
+        found = {**new, **found}
+        waiting += [value for value in new.values() if inspect.isfunction(value) or inspect.ismethod(value)]
+    return found
+
+
+def _variables_of(g: Any) -> dict[str, Any]:
+    """The values of the free and global variables in the code of a function."""
+    code = getattr(g, "__code__", None)
+    if code is None:
+        return {}
+    found = {name: g.__globals__[name] for name in code.co_names if name in g.__globals__}
+    for name, cell in zip(code.co_freevars, getattr(g, "__closure__", None) or (), strict=False):
+        with contextlib.suppress(ValueError):  # not assigned yet
+            found[name] = cell.cell_contents
+    return found
 
 
 def modules_seen_by(f: Callable[..., Any]) -> list[Any]:
     """Modules whose switch between learning and use a program depends on."""
+    return modules_in(seen_by(f).values())
+
+
+def modules_in(values: Iterable[Any]) -> list[Any]:
+    """The modules among some values, with all their parts."""
     found: dict[int, Any] = {}
-    for value in _seen_by(f).values():
+    for value in values:
         if hasattr(value, "named_modules"):
             found.update((id(module), module) for _, module in value.named_modules())
     return list(found.values())

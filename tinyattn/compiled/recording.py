@@ -244,12 +244,20 @@ def record_checked(f: Callable[..., Any], arrays: Sequence[Any], call: Any, twic
         first = record(f, arrays, call)
         if twice:
             rng = np.random.default_rng(0)
-            second = record(f, [other_numbers(array, rng) for array in arrays], call)
+            second = _record_again(f, [other_numbers(array, rng) for array in arrays], call)
             again = next((x for at, x in second.inner.items() if at in first.inner), None)
             if again is not None:  # what is made inside is another tensor each time; this one was assigned
                 raise changed_outside(again)
             _compare(first, second, getattr(f, "__name__", "the function"))
     return first
+
+
+def _record_again(f: Callable[..., Any], arrays: Sequence[Any], call: Any) -> Record:
+    try:
+        return record(f, arrays, call)
+    except Exception as error:
+        name, why = getattr(f, "__name__", "the function"), str(error).split("\n")[0]
+        raise _differs(name, f"fails on other numbers ({why})", "") from error
 
 
 def tensors_in(result: Any) -> list[Tensor]:

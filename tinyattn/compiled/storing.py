@@ -6,6 +6,7 @@ that is free.  What is handed to the user lies in an array of its own, new in ev
 
 from __future__ import annotations
 
+from heapq import heappop, heappush
 from typing import Any
 
 from tinyattn.compiled.lines import ENTRYWISE, Line
@@ -117,12 +118,12 @@ class Stores:
     def _number_slots(self) -> None:
         """Give storages that are not wanted at the same time the same array."""
         free: dict[Any, list[int]] = {}
-        busy: list[tuple[int, int, Any]] = []
+        busy: list[tuple[int, int, Any]] = []  # a heap: what is free first
         done: set[int] = set()
         for at, line in enumerate(self.every):
-            for entry in [entry for entry in busy if entry[0] < at]:
-                busy.remove(entry)
-                free.setdefault(entry[2], []).append(entry[1])
+            while busy and busy[0][0] < at:
+                _, slot, key = heappop(busy)
+                free.setdefault(key, []).append(slot)
             storage = self.of.get(id(line))
             if storage is None or storage.new or id(storage) in done or id(line) in self.views:
                 continue
@@ -134,4 +135,4 @@ class Stores:
             else:
                 storage.slot = len(self.slots)
                 self.slots.append(key)
-            busy.append((storage.end, storage.slot, key))
+            heappush(busy, (storage.end, storage.slot, key))

@@ -31,6 +31,7 @@ from tinyattn.compiled.phrases import (
 )
 from tinyattn.compiled.storing import Stores
 
+HEAVY = 1 << 16  # bytes
 LONGEST = 88  # how long an expression of numbers may grow before it is given a name
 DTYPES = {"float32": "f4", "float64": "f8", "float16": "f2", "int64": "i8", "int32": "i4", "bool": "np.bool_"}
 _TAKEN = {"np", "math", "base64", "zlib", "run", "check", "EXPECTED", "results", *DTYPES.values()}
@@ -54,7 +55,7 @@ class Writer:
         self.imported: set[str] = set()
         self.helpers: dict[str, None] = {}
         self.body: list[tuple[str, str]] = []
-        self.constants: dict[Any, tuple[str, str]] = {}
+        self.constants: dict[Any, tuple[str, Any]] = {}
         self.premade: list[tuple[str, str]] = []
         self._static: dict[int, str] = {}
         self._names: dict[int, str] = {}
@@ -63,6 +64,7 @@ class Writer:
         self._cells: dict[int, str] = {}
         self._unpacked: set[int] = set()
         self._checks: set[str] = set()
+        self._last_number: dict[str, int] = {}
         self._count_uses()
         for line in inputs:
             self.name(line)
@@ -86,11 +88,12 @@ class Writer:
         """A word that nothing else has: the one that is wanted, with a number where it is taken."""
         word = re.sub(r"\W", "_", unicodedata.normalize("NFKC", wanted)) or "x"
         word = word if word.isidentifier() and not keyword.iskeyword(word) else f"_{word}"
-        number, found = 1, word
+        number, found = self._last_number.get(word, 1), word
         while found in self._used or re.fullmatch(r"b\d+", found):
             number += 1
             found = f"{word}_{number}"
         self._used.add(found)
+        self._last_number[word] = number
         return found
 
     def np(self, name: str) -> str:
@@ -120,7 +123,7 @@ class Writer:
         array = np.asarray(array)
         key = (array.shape, str(array.dtype), array.tobytes())
         if key not in self.constants:
-            self.constants[key] = self.fresh(_constant_word(array)), _constant_text(self, array)
+            self.constants[key] = self.fresh(_constant_word(array)), array
         return self.constants[key][0]
 
     def param(self, param: Any) -> str:
@@ -316,12 +319,16 @@ class Writer:
         """The function ``run``."""
         seen: set[int] = set()
         results = [self.result_text(line, seen) for line in self.results]
-        self.body.append((f"return {', '.join(results)}{',' if len(results) == 1 else ''}", ""))
+        end = (f"return {', '.join(results)}{',' if len(results) == 1 else ''}", "")
         arguments = ", ".join(self.name(line) for line in self.inputs)
-        return "\n".join([f"def run({arguments}):", *_aligned(self.body, "    ")])
+        return "\n".join([f"def run({arguments}):", *_aligned([*self.body, end], "    ")])
 
-    def module(self, title: str, checked: str) -> str:
-        """The whole text.
+    def heavy(self) -> dict[str, Any]:
+        """Constants that are too large to be written into a text that is run at once."""
+        return {name: array for name, array in self.constants.values() if array.nbytes > HEAVY}
+
+    def module(self, title: str, checked: str, whole: bool = True) -> str:
+        """The text.
 
         Parameters
         ----------
@@ -329,10 +336,16 @@ class Writer:
             The docstring.
         checked : str
             The function that checks what it is given.
+        whole : bool
+            Whether large constants are written in it.
         """
-        run = self.run_text()
+        run, left_out = self.run_text(), {} if whole else self.heavy()
         dtypes = [f"{short} = np.{long}" for long, short in DTYPES.items() if "." not in short]
-        constants = [(f"{name} = {text}", "") for name, text in self.constants.values()]
+        constants = [
+            (f"{name} = {_constant_text(self, array)}", "")
+            for name, array in self.constants.values()
+            if name not in left_out
+        ]
         used = "\n".join([run, checked, *(text for text, _ in [*constants, *self.premade])])
         dtypes = [text for text in dtypes if re.search(rf"\b{text[:2]}\b", used)]
         packed = "base64." in used
