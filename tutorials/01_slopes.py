@@ -112,15 +112,15 @@ for h, error in zip(steps, errors):
 assert 1e-6 <= steps[int(np.argmin(errors))] <= 1e-4 and min(errors) < 1e-9
 assert central(np.exp, 1.0, 1e-17) == 0.0  # 1 + h is 1 for the computer: no change at all
 # %% [markdown] lang="en"
-# The valley lies near 1e-5: there the error of the formula (h²) and that of rounding (1e-16 / h) are
-# alike.
+# The valley lies near 1e-5: there the error of the formula (about h² / 6) and that of rounding (about
+# 2e-16 / h) are alike.
 #
 # ## "My gradient check fails, so my derivation is wrong"
 #
 # Perhaps. First look at the number type. With 32-bit numbers (`float32`), the usual kind in large models,
 # only 7 digits are kept, as the first line above says.
-# %% [markdown] lang="zh" of="2c1219"
-# 谷底在1e-5附近：在那里，公式的误差（h²）和舍入的误差（1e-16 / h）差不多大。
+# %% [markdown] lang="zh" of="39148c"
+# 谷底在1e-5附近：在那里，公式的误差（约h² / 6）和舍入的误差（约2e-16 / h）差不多大。
 #
 # ## “梯度（gradient）检验没通过，所以我推导错了”
 #
@@ -144,6 +144,8 @@ import viz
 
 short = [mean_error(h, np.float32) for h in steps[:8]]
 assert np.argmin(short) < np.argmin(errors)  # 32 bits: the valley comes earlier
+assert abs(errors[2] / (1e-2**2 / 6) - 1) < 0.01       # left of it: h² / 6
+assert 0.3 < (1e-5**2 / 6) / (2.2e-16 / 1e-5) < 3      # in it: both alike
 viz.curve({"float64": errors, "float32": short}, log=True,
           x_title="k, for h = 10⁻ᵏ", title="Relative error of the slope of eˣ")
 # %% [markdown] lang="en"

@@ -146,7 +146,7 @@ _SAYINGS: dict[str, tuple[str, str]] = {
         "Its process ended without a result (code {code}). {text}",
         "它的进程没有给出结果就结束了（代码 {code}）。{text}",
     ),
-    "mistake": ("What it looks like: {text}", "看起来是：{text}"),
+    "mistake": ("What it looks like: {text}", "可能的原因：{text}"),
     "all zero": ("every number is 0.", "所有的数都是0。"),
     "negative": ("the sign is the other way round.", "正负号反了。"),
     "doubled": (
