@@ -43,6 +43,33 @@ def soft(x):
 def soft_backward(g, y, x):
     return g * y
 
+def crash(x):
+    raise KeyError("boom")
+
+def leave(x):
+    raise SystemExit(0)
+
+def affine(x, w):
+    return x @ w, (x, w)
+
+def affine_backward(g, cache):
+    return g @ cache[1].T, cache[0].T @ g
+
+class Square:
+    def forward(self, x):
+        self.x = x
+        return x * x
+
+    def backward(self, g):
+        return 2 * g * self.x
+
+class Cube(Square):
+    def forward(self, x):
+        self.x = x
+        return x * x * x
+
+square, cube = Square(), Cube()
+
 if __name__ == "__main__":
     raise SystemExit("only as a script")
 """
@@ -65,9 +92,10 @@ def run(tmp_path, monkeypatch, capsys):
     "words",
     [
         ["lesson.py:right"], ["lesson.py:layer", "--shape", "3,4"], ["lesson.py:attend", "--shape", "3,4", "--shape", "5x4"],
+        ["lesson.py:square", "--shape", "3"], ["lesson.py:affine", "--backward", "affine_backward", "--saves", "--shape", "3,4", "--shape", "4,2"],
         ["lesson.py:attend", "--inputs", "points"], ["lesson.py:loss"], ["lesson.py:pair", "--order", "1", "--mode", "reverse"],
     ],
-    ids=["op", "layer", "function", "inputs", "loss", "pair"],
+    ids=["op", "layer", "function", "object", "cache", "inputs", "loss", "pair"],
 )  # fmt: skip
 def test_what_is_right_ends_with_0(run, words):
     code, out, _ = run(*words)
@@ -80,19 +108,45 @@ def test_what_is_wrong_ends_with_1_and_says_where(run):
     assert "first wrong rule: my_tanh" in out and "lesson.py:18" in out and "slope taken at the wrong place" in out
     code, out, _ = run("lesson.py:soft", "--backward", "soft_backward", "--shape", "4")
     assert code == 1 and "softmax without its correction" in out
+    code, out, _ = run("lesson.py:cube", "--shape", "4")
+    assert code == 1 and "wrong" in out.lower()
 
 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
         (["lesson.py:nothing"], "has no 'nothing'"), (["lesson.py:attend"], "--shape 3,4"), (["lesson.py"], "FILE.py:NAME"),
+        (["lesson.py:crash", "--shape", "2"], "crash raised KeyError: 'boom', at lesson.py:"), (["lesson.py:leave", "--shape", "2"], "raised SystemExit"),
+        (["lesson.py:Square", "--shape", "2"], "is a class"), (["lesson.py:attend", "--shape", "2,-1"], "whole numbers"), (["lesson.py:bent", "--shape", "2", "--order", "0"], "order=0"),
+        (["lesson.py:affine", "--backward", "affine_backward", "--shape", "3,4", "--shape", "4,2"], "saves=True"),
         (["missing.py:x"], "no such file"), (["lesson.py:W"], "is a Tensor"), (["lesson.py:attend", "--shape", "a"], "whole numbers"),
     ],
-    ids=["name", "point", "target", "file", "kind", "shape"],
+    ids=["name", "point", "target", "crash", "exit", "class", "negative", "order", "cache", "file", "kind", "shape"],
 )  # fmt: skip
 def test_what_cannot_be_asked_ends_with_2_and_words(run, words, said):
     code, out, err = run(*words)
     assert code == 2 and said in err and out == ""
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["import nosuch", "def f(:", "raise SystemExit(5)", "1 / 0", "\x00"],
+    ids=["import", "syntax", "exit", "error", "null"],
+)
+def test_a_file_that_cannot_be_run_ends_with_2(run, tmp_path, text):
+    (tmp_path / "broken.py").write_text(text, encoding="utf-8")
+    code, out, err = run("broken.py:f")
+    assert code == 2 and "cannot be run" in err and out == ""
+
+
+def test_a_page_that_cannot_be_written_ends_with_2(run, tmp_path):
+    code, _, err = run("lesson.py:right", "--html", str(tmp_path / "nowhere" / "page.html"))
+    assert code == 2 and "cannot be written" in err
+
+
+def test_sympy_is_asked_when_it_is_named(run):
+    code, out, _ = run("lesson.py:right", "--oracle", "sympy")
+    assert code == 0 and "SymPy" in out
 
 
 def test_what_cannot_be_checked_ends_with_2(run):

@@ -11,6 +11,7 @@ import os
 import runpy
 import sys
 from collections.abc import Callable, Sequence
+from traceback import extract_tb
 from typing import Any
 from unicodedata import normalize
 
@@ -22,7 +23,7 @@ from tinyattn.check.report import Report
 from tinyattn.check.rules import check_rule
 from tinyattn.check.sweeping import summary, swept
 from tinyattn.check.textbook import ORACLES
-from tinyattn.errors import ArgumentError, message
+from tinyattn.errors import ArgumentError, TinyattnError, message
 from tinyattn.files import write_whole
 from tinyattn.ops import Op
 from tinyattn.tensor import Tensor
@@ -31,7 +32,8 @@ from tinyattn.terminal import say
 _DESCRIPTION = """Check the gradient of something in a Python file.  NAME may be an operation (an Op: its own samples
 are used), a layer or a function of tensors (say where with --inputs or --shape), or a function without arguments that
 returns a loss computed from tensors of the file, or a pair (function, inputs...).  With --backward, NAME is a function
-of plain NumPy arrays and the other one its gradient written by hand."""
+of plain NumPy arrays and the other one its gradient written by hand; an object with methods forward and backward
+needs no more than a shape."""
 
 
 def main(argv: Sequence[str]) -> int:
@@ -59,7 +61,10 @@ def main(argv: Sequence[str]) -> int:
         text = report.text() if options.all else str(report)
         say(normalize("NFD", text) if options.ascii else text, options.ascii)  # a bar by itself has an ASCII form
     if options.html is not None:
-        write_whole(options.html, page(report))
+        try:
+            write_whole(options.html, page(report))
+        except OSError as error:
+            raise ArgumentError(f"{options.html} cannot be written: {error.strerror or error}") from error
         if not options.json:
             say(f"{options.html}: written", options.ascii)
     return _exit_code(report.verdict)
@@ -69,7 +74,20 @@ def _report(options: argparse.Namespace) -> Report:
     """Run the file anew and check, so that nothing depends on the checks before."""
     path, name = _target(options.target)
     space = _loaded(path)
-    return _checked(_found(space, name, path), name, space, options)
+    thing = _found(space, name, path)
+    try:
+        return _checked(thing, name, space, options)
+    except TinyattnError:
+        raise
+    except (Exception, SystemExit) as error:
+        what = f"{name} raised {type(error).__name__}: {error}{_place(error, path)}"
+        raise ArgumentError(message(what, "", "So there is nothing to check.")) from error
+
+
+def _place(error: BaseException, path: str) -> str:
+    """Where in the user's own file an error came from."""
+    lines = [frame.lineno for frame in extract_tb(error.__traceback__) if frame.filename == os.path.abspath(path)]
+    return f", at {os.path.basename(path)}:{lines[-1]}" if lines else ""
 
 
 def _sweep(options: argparse.Namespace) -> int:
@@ -109,6 +127,9 @@ def _parser() -> argparse.ArgumentParser:
         help="take random numbers of this shape as input; once for each input",
     )
     add("--backward", metavar="NAME", help="the gradient written by hand, from the same file")
+    add(
+        "--saves", action="store_true", help="with --backward: NAME returns (result, cache), the other takes (g, cache)"
+    )
     add(
         "--order",
         type=int,
@@ -158,8 +179,8 @@ def _loaded(path: str) -> dict[str, Any]:
     sys.path.insert(0, folder)
     try:
         return runpy.run_path(os.path.abspath(path), run_name="checked")
-    except Exception as error:
-        raise ArgumentError(f"{path} cannot be run: {type(error).__name__}: {error}") from error
+    except (Exception, SystemExit) as error:
+        raise ArgumentError(f"{path} cannot be run: {type(error).__name__}: {error}{_place(error, path)}") from error
     finally:
         sys.path.remove(folder)
 
@@ -184,13 +205,23 @@ def _checked(thing: Any, name: str, space: dict[str, Any], options: argparse.Nam
     given["oracles"] = options.oracle
     inputs = _inputs(space, options)
     if options.backward is not None:
-        backward = _found(space, options.backward, "the file")
-        return check_rule(thing, backward, inputs or None, order=options.order or 1, **given)
-    given |= {"order": options.order or 2, "modes": tuple(options.mode or MODES)}
+        given |= {"order": 1 if options.order is None else options.order, "saves": options.saves}
+        return check_rule(thing, _found(space, options.backward, "the file"), inputs or None, **given)
+    by_hand = callable(getattr(thing, "forward", None)) and callable(getattr(thing, "backward", None))
+    if inputs and by_hand and not isinstance(thing, type):
+        given["order"] = 1 if options.order is None else options.order
+        return check_rule(thing.forward, thing.backward, inputs, **given)
+    given |= {"order": 2 if options.order is None else options.order, "modes": tuple(options.mode or MODES)}
     if isinstance(thing, Op):
         return check_gradients(thing, *(inputs or ()), **given)
     if isinstance(thing, tuple) and thing and callable(thing[0]):
         return check_gradients(thing[0], *thing[1:], **given)
+    if isinstance(thing, type):
+        raise ArgumentError(
+            message(
+                f"{name} is a class.", "", f"Make an object of it in the file, such as {name.lower()}_1 = {name}()."
+            )
+        )
     if not callable(thing):
         raise ArgumentError(f"{name} is a {type(thing).__name__}; an operation, a layer or a function is needed.")
     if inputs is not None:
@@ -253,6 +284,9 @@ def _inputs(space: dict[str, Any], options: argparse.Namespace) -> tuple[Any, ..
 
 def _shape(text: str) -> tuple[int, ...]:
     try:
-        return tuple(int(part) for part in text.replace("x", ",").split(",") if part.strip())
+        sizes = tuple(int(part) for part in text.replace("x", ",").split(",") if part.strip())
+        if min(sizes, default=0) < 0:
+            raise ValueError
+        return sizes
     except ValueError:
         raise ArgumentError(message(f"--shape {text}: sizes are whole numbers.", "", "Write --shape 3,4.")) from None
