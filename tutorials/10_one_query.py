@@ -84,14 +84,14 @@ assert (q.data == by_hand).all() and q.data.tolist() == [2, 1]
 # ## The keys: what does each word have on its sign?
 #
 # `W_k` turns every word into its sign: "I am a thing", "I am a small word". Query and key have the same
-# two columns, so that they can be compared: the **score** of a word is the dot product q · k, the sum of
-# products.
+# two columns (their number is called d_k), so that they can be compared: the **score** of a word is the
+# dot product q · k, the sum of products.
 #
 # **Predict.** q is (2, 1). The key of *I* is (1, 1), of *saw* (1, 0), of *a* (0, 1).
-# %% [markdown] lang="zh" of="856445"
+# %% [markdown] lang="zh" of="df6cc4"
 # ## 键：每个词的牌子上写着什么？
 #
-# `W_k`把每个词变成它的牌子：“我是事物”“我是小词”。查询和键的两列含义相同，所以可以比较：一个词的**分数**
+# `W_k`把每个词变成它的牌子：“我是事物”“我是小词”。查询和键的两列含义相同（列数记作d_k），所以可以比较：一个词的**分数**
 # （score）就是点积q · k，也就是对应位置相乘再相加。
 #
 # **预测。** q是(2, 1)。*I*的键是(1, 1)，*saw*的键是(1, 0)，*a*的键是(0, 1)。
@@ -256,15 +256,15 @@ assert np.abs(B.data[1] - B.data[3]).max() == 0.0  # exactly: same vector, same 
 #
 # A table look-up is the extreme case: if one weight is 1 and the others are 0, b *is* that word's value.
 # Make the question louder (multiply q), and softmax comes close to it. And v is no key: it may have any
-# width, and another `W_v` changes no weight.
-# %% [markdown] lang="zh" of="30de11"
+# width d_v, and another `W_v` changes no weight.
+# %% [markdown] lang="zh" of="fea78b"
 # 完全没有，而且不是碰巧：相同的向量提出相同的问题，而对各个词求和并不知道它们的顺序。一个词*在什么位
 # 置*，必须另外告诉它，这是第16课的内容；这里搭好的东西不用改。
 #
 # ## 值就是键吗？为什么说这是“查表”？
 #
 # 查表是极端情形：如果一个权重是1，其余都是0，b*就是*那个词的值。把问题问得更响（把q乘大），softmax就接近
-# 查表。而值不是键：它的宽度可以任意，换一个`W_v`，权重一个也不变。
+# 查表。而值不是键：它的宽度d_v可以任意，换一个`W_v`，权重一个也不变。
 # %%
 for loud in (1, 4, 40):
     sharp = ta.softmax(K @ (loud * q))
