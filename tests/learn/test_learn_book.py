@@ -57,7 +57,7 @@ def test_every_page_is_nested_named_and_in_order(read: dict[str, StrictPage]) ->
 
 def test_pages_in_frames_are_whole_pages(read: dict[str, StrictPage]) -> None:
     frames = [frame for page in read.values() for frame in page.frames]
-    assert len(frames) == 2 and all(StrictPage(frame).counts["button"] > 4 for frame in frames)
+    assert len(frames) >= 2 and all(StrictPage(frame).counts["button"] > 4 for frame in frames)
     for frame in frames:
         assert [one for one in StrictPage(frame).troubles if "th" not in one and "svg" not in one] == []
 
