@@ -43,6 +43,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--peers", action="append", default=[], metavar="PYTHON", help="where PyTorch or JAX is")
     parser.add_argument("--rounds", type=int, default=7, help="how many turns everybody gets")
     parser.add_argument("--seconds", type=float, default=0.3, help="length of one burst")
+    parser.add_argument("--names", default="", help="a text file of names, for the small GPT")
     parser.add_argument("--json", default="", help="write everything measured to this file")
     options = parser.parse_args(argv)
     names = [name for name in options.only.split(",") if name] or list(WORKLOADS)
@@ -110,7 +111,7 @@ def run(names: list[str], everything: bool, pythons: dict[str, str], options: An
     found = {"machine": machine(pythons), "times": times, "rows": rows, "growth": []}
     if everything:
         _progress("imports, formulas, drawings, exact check, training")
-        rows += [extras.import_row(), *extras.picture_rows(), extras.exact_row(), *extras.training_rows()]
+        rows += [extras.import_row(), *extras.picture_rows(), extras.exact_row(), *extras.training_rows(options.names)]
         for each in growth.GROWTHS:
             _progress(f"growth: {each.name}")
             found["growth"].append(growth.measure(each))
