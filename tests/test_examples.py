@@ -6,10 +6,10 @@ import inspect
 
 import pytest
 
-from tinyattn import checkpoints, models, nn, optim, torch_state, train, weights
+from tinyattn import checkpoints, handover, models, nn, optim, torch_state, train, weights
 from tinyattn.nn import init, masks, normalise, scores
 
-MODULES = (nn, masks, scores, normalise, init, optim, train, checkpoints, weights, torch_state, models)
+MODULES = (nn, masks, scores, normalise, init, optim, train, checkpoints, weights, torch_state, models, handover)
 
 
 def public(module):

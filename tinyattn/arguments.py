@@ -24,6 +24,7 @@ from tinyattn.errors import (
     message,
 )
 from tinyattn.explain import unfit
+from tinyattn.mode import mode, switches
 from tinyattn.ops import elementwise
 from tinyattn.tensor import Constant, Tensor, apply, new_leaf, number_or_array
 
@@ -39,6 +40,14 @@ Axis = SupportsIndex | Sequence[SupportsIndex] | None
 def values_of(x: Any) -> Any:
     """The array inside a tensor; anything else as it is."""
     return x._value if isinstance(x, Tensor) else x
+
+
+def compared(compare: Any, x: Any, other: Any) -> Any:
+    """A comparison of a tensor's numbers.  It is not recorded; who has to know of it all the same, watches."""
+    result = compare(x._value, values_of(other))
+    if switches.set and mode.watch_comparison is not None:
+        mode.watch_comparison(compare, x, other, result)
+    return result
 
 
 def as_array(data: Any, dtype: DTypeLike | None = None, name: str = "") -> np.ndarray:

@@ -15,6 +15,7 @@ class Mode(_local):
     scope: tuple[str, ...] = ()
     watch: Callable[[Any], None] | None = None  # sees each result as it is recorded
     watch_backward: Callable[[Any, int, Any], None] | None = None  # sees each vector-Jacobian product
+    watch_comparison: Callable[[Any, Any, Any, Any], None] | None = None  # sees each ``x > y`` and what came out
     rule_of: Any = None
 
 

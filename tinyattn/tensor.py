@@ -113,7 +113,7 @@ def _in_place(op: ops.Op) -> Callable[[Any, Any], Tensor]:
 
 def _comparison(compare: Callable[[Any, Any], Any]) -> Callable[[Any, object], Any]:
     """A comparison is not differentiable: it gives a plain boolean array, which `where` and masks take."""
-    return lambda self, other: compare(self._value, values_of(other))
+    return lambda self, other: compared(compare, self, other)
 
 
 class Tensor:
@@ -600,7 +600,7 @@ def _one_dtype(inputs: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
 
 
 # Imported last, because they need what is defined above.
-from tinyattn.arguments import as_array, as_tensors, constant, values_of, yes_or_no  # noqa: E402, I001
+from tinyattn.arguments import as_array, as_tensors, compared, constant, yes_or_no  # noqa: E402, I001
 from tinyattn import autodiff, functions, numpy_protocol  # noqa: E402
 
 __all__ = ["Constant", "Tensor", "apply", "describe", "tensor"]
