@@ -123,6 +123,10 @@ def test_a_lesson_that_is_named_is_linked_and_no_other_number() -> None:
     assert 'href="07_softmax.html">第07课</a>' in prose.inline("见第07课。")
 
 
+def test_a_small_number_is_not_broken() -> None:
+    assert PageProse({}).inline("near 1e-5.") == 'near <span class="whole">1e-5</span>.'
+
+
 def test_a_link_to_a_file_beside_is_a_link_and_an_index_is_none() -> None:
     inline = PageProse({}).inline
     assert inline("see [the *map*](figures/a.svg).") == 'see <a href="figures/a.svg">the <em>map</em></a>.'

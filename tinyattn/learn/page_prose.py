@@ -16,6 +16,7 @@ _EMPHASIS = re.compile(
     r"`([^`]+)`|\[([^\]]+)\]\(([\w./#-]+)\)|\*\*(.+?)\*\*|(?<![A-Za-z0-9*])\*(?![\s*])([^*]+?)\*(?![A-Za-z0-9*])"
 )
 _LESSON = re.compile(r"([Ll]essons? )(\d\d)|(第)(\d\d)(课)")
+_SMALL = re.compile(r"\d+e-\d+")  # a line must not end inside 1e-5
 
 
 class PageProse:
@@ -108,7 +109,8 @@ class PageProse:
         return "".join(math or self._linked(html.escape(part, quote=False)) for part, math in with_math(words))
 
     def _linked(self, words: str) -> str:
-        return _LESSON.sub(self._link, words)
+        whole = _SMALL.sub(r'<span class="whole">\g<0></span>', words)
+        return _LESSON.sub(self._link, whole)
 
     def _link(self, found: re.Match[str]) -> str:
         target = self.lessons.get(found[2] or found[4])
