@@ -34,7 +34,8 @@ def test_every_operation_has_the_same_value_and_gradient(name, at, dtype):
     inputs, params = op.sample(np.random.default_rng(3))[at]
     xs = tensors_of(inputs, dtype)
     rtol = 1e-13 if dtype == np.float64 else 2e-6
-    exactly = name not in TAKEN_APART and dtype == np.float64
+    by_math = name in ("exp", "log", "sin", "cos", "tanh", "sigmoid", "erf", "power") and any(x.ndim == 0 for x in xs)
+    exactly = name not in TAKEN_APART and dtype == np.float64 and not by_math
     y = ta.apply(op, tuple(xs), params)
     assert_agrees(ta.compile(lambda *t: ta.apply(op, t, params))(*xs), y, exactly, rtol)
     if y.dtype.kind != "f" or not op.differentiable:
@@ -63,6 +64,15 @@ def test_every_public_function_agrees(call):
     assert_agrees(ours, value, False, 1e-12)
     for got, want in zip(our_slopes, slopes, strict=True):
         assert_agrees(got, want, False, 1e-12)
+
+
+def test_what_one_input_of_a_fused_operation_owes_another_is_counted_once():
+    f = lambda x: (
+        (ta.scaled_dot_product_attention(x, x, ta.relu(x)) ** 2).sum()
+        + (ta.layer_norm(x, x[0] * x[0], x[1]) ** 2).sum()
+    )
+    x = ta.tensor(np.random.default_rng(0).normal(size=(2, 3)))
+    np.testing.assert_allclose(ta.compile(ta.grad(f))(x).data, ta.grad(f)(x).data, rtol=1e-12)
 
 
 # -- random graphs -----------------------------------------------------------------------------------------------------

@@ -86,8 +86,7 @@ class Record:
     def note(self, node: Tensor) -> None:
         """See a result as it is recorded: what `mode.watch` is for."""
         op: Any = node.op
-        inputs = tuple([self.stand_in(x) for x in node.inputs])
-        node._left, node._right = inputs if len(inputs) == 2 else (inputs[0] if len(inputs) == 1 else inputs, None)
+        inputs = _give_inputs(node, [self.stand_in(x) for x in node.inputs])
         self.inner.update((id(x), x) for x in inputs if type(x) is Tensor)
         params = self._own(op, inputs, node.params)
         node.__class__ = WatchedWhole if raw(node).dtype.kind != "f" else Watched
@@ -97,8 +96,10 @@ class Record:
         if op.name in ("where", "softmax") or op.composed is not None:
             node.params = params  # so that the rule's mask is known to be this one
         if op.composed is not None:
-            node.op = op
+            # Copies, so that what one input owes another one is counted outside of this operation only.
+            inputs = _give_inputs(node, [x * 1 if x.dtype.kind == "f" else x for x in inputs])
             plain = op.composed(*inputs, *params)
+            node.op, node.order = op, new_leaf(Tensor, None, False).order  # it comes after them
             plain = plain if plain.dtype == raw(node).dtype else ta.astype(plain, raw(node).dtype)
             self.steps.append(Step(watched.DETACH, (plain,), (), node))
         else:
@@ -146,6 +147,12 @@ class Record:
                 needed.update(id(x) for x in (*step.inputs, *tensors_in(step.params)))
                 kept.append(step)
         self.steps = kept[::-1]
+
+
+def _give_inputs(node: Tensor, inputs: list[Tensor]) -> tuple[Tensor, ...]:
+    """Let a node come from other tensors of the same numbers."""
+    node._left, node._right = inputs if len(inputs) == 2 else (inputs[0] if len(inputs) == 1 else tuple(inputs), None)
+    return tuple(inputs)
 
 
 def detached_outside(x: Tensor) -> GraphError:

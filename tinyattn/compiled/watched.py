@@ -135,6 +135,10 @@ class Watched(Tensor):
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
         name = ufunc.__name__
+        if self.dtype.kind == "b":  # a mask & a tensor
+            name = {"bitwise_and": "logical_and", "bitwise_or": "logical_or", "bitwise_xor": "logical_xor"}.get(
+                name, name
+            )
         if method == "__call__" and name in TESTS and not kwargs:
             like = next(x.dtype for x in inputs if isinstance(x, Tensor))
             return apply(TESTS[name], tuple(x if isinstance(x, Tensor) else constant(x, like) for x in inputs))
