@@ -225,8 +225,9 @@ def measure(path: str | os.PathLike[str], scalar_steps: int = 5, runs: int = 3) 
     -------
     dict
         ``seconds`` of all steps, the best of several runs, each with the writing of its programs; ``busy``, how long a
-        core worked for it, which is less where others use the machine too; ``scalar`` seconds of all steps; ``ratio``; ``first`` and ``last``, the mean losses of the first and the last 100 steps;
-        ``apart``, how much the losses of the two engines differ at most.
+        core worked for it, which is less where others use the machine too; ``scalar`` seconds of all steps; ``ratio``;
+        ``first`` and ``last``, the mean losses of the first and the last 100 steps; ``apart``, how much the losses of
+        the two engines differ at most.
     """
     names, words = read_names(path)
     best, busy, losses = float("inf"), float("inf"), []

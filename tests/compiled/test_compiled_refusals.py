@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -12,6 +14,7 @@ X = np.array([[1.0, -2.0], [3.0, 4.0]])
 w = ta.tensor([1.0, 2.0], requires_grad=True)
 chance = np.random.default_rng(0)
 calls = [0]
+hidden = SimpleNamespace(part=SimpleNamespace(w=ta.tensor([1.0, 2.0])))
 
 
 def counted(x):
@@ -54,7 +57,8 @@ REFUSED = {
     "assign": (assigned, "changes"),
     "assign an argument": (lambda x: x.assign(X), "changes something outside"),
     "backward": (lambda x: ((x * w).sum().backward(), x)[1], "changes something outside"),
-    "detach outside": (lambda x: x * w.detach(), "without the tensor"),
+    "detach of what is hidden": (lambda x: x * hidden.part.w.detach(), "without the tensor"),
+    "a comparison outside": (lambda x: ta.where(w > 1.5, x, 0.0), "of a tensor from outside"),
     "a mask as index": (lambda x: x[x > 0].sum(), "ta.where(mask, x, 0)"),
 }
 
@@ -118,6 +122,7 @@ ALLOWED = {
     "shapes": lambda x: x * len(x) * x.shape[1] * x.ndim,
     "rows": lambda x: sum([row * n for n, row in enumerate(x)], start=0.0),
     "no_grad": lambda x: nothing_recorded(x),
+    "a constant from outside": lambda x: x * w.detach() + w,
     "a seed": lambda x: ta.dropout(x, 0.5, rng=3),
     "outside": lambda x: ta.relu(x * w) * ta.abs(w),
     "in place": lambda x: in_place(x),
@@ -157,6 +162,16 @@ def test_the_rule_of_a_tensor_from_outside_follows_its_numbers():
         v.zero_grad()
         (ta.relu(v).sum() + ta.abs(v).sum() * 2 + ta.max(v)).backward()
         np.testing.assert_array_equal(ours, v.grad)
+
+
+def test_detach_of_a_tensor_from_outside_follows_its_numbers():
+    v = ta.tensor([1.0, -2.0], requires_grad=True)
+    step = ta.compile(lambda x: (x * v * v.detach()).sum())
+    for numbers in ([1.0, -2.0], [3.0, 4.0]):
+        v.assign(numbers)
+        v.zero_grad()
+        assert step.backward(np.ones(2)).item() == sum(n * n for n in numbers)
+        assert v.grad.tolist() == numbers
 
 
 def test_dropout_in_a_module_is_refused_while_learning_and_recorded_otherwise():

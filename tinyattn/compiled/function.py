@@ -13,8 +13,9 @@ import numpy as np
 from tinyattn.arguments import values_of
 from tinyattn.autodiff import gradients_of, reachable
 from tinyattn.compiled.entrance import entrance, has_entrance
-from tinyattn.compiled.program import Program, modules_in, modules_seen_by, rebuilt, underlying
+from tinyattn.compiled.program import Program, rebuilt
 from tinyattn.compiled.recording import Record, tensors_in
+from tinyattn.compiled.surroundings import modules_in, modules_seen_by, underlying
 from tinyattn.errors import ArgumentTypeError, GraphError, message
 from tinyattn.mode import mode, switches
 from tinyattn.ops import Op

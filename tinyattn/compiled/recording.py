@@ -18,11 +18,13 @@ import numpy as np
 import tinyattn as ta
 from tinyattn.compiled import watched
 from tinyattn.compiled.expanding import EXPANDED
+from tinyattn.compiled.surroundings import tensors_seen_by
 from tinyattn.compiled.watched import Watched, WatchedWhole, raw
 from tinyattn.errors import GraphError, message
 from tinyattn.mode import mode, switched
 from tinyattn.names import place_text, title
 from tinyattn.ops import Op
+from tinyattn.places import ENGINE, find_place
 from tinyattn.tensor import Constant, Tensor, new_leaf, number_or_array, tensor
 
 _one_at_a_time = allocate_lock()
@@ -61,7 +63,7 @@ class Record:
         For a tensor by identity: whose cotangent it is a part of.
     """
 
-    def __init__(self, arguments: list[Tensor], start: int) -> None:
+    def __init__(self, arguments: list[Tensor], start: int, seen: Sequence[Tensor] = ()) -> None:
         self.arguments, self.start = arguments, start
         self.steps: list[Step] = []
         self.result: Any = None
@@ -71,16 +73,22 @@ class Record:
         self.outside: dict[int, tuple[Tensor, Tensor]] = {}
         self.inner: dict[int, Tensor] = {}  # tensors that the function makes of plain numbers
         self._read: list[Tensor] = []
+        self._seen = {id(raw(x)): x for x in seen}
+        self._orders: list[tuple[Tensor, int]] = []
 
     def stand_in(self, x: Tensor) -> Tensor:
         """A watched tensor in the place of one from outside, so that rules may ask how large its numbers are."""
-        if x.order > self.start or isinstance(x, Watched):
+        if isinstance(x, Watched):
             return x
         if id(x) not in self.outside:
+            source = x if x.order <= self.start else self._seen.get(id(raw(x))) if type(x) is Tensor else None
+            if source is None or raw(source) is not raw(x):
+                return x  # made inside
             self._kept.append(x)
+            self._orders.append((source, source.order))
             other = new_leaf(Watched if x.dtype.kind == "f" else WatchedWhole, raw(x), x.requires_grad)
             other.order = x.order
-            self.outside[id(x)] = x, other
+            self.outside[id(x)] = source, other  # the tensor itself, or for w.detach() the tensor w
         return self.outside[id(x)][1]
 
     def note(self, node: Tensor) -> None:
@@ -104,6 +112,14 @@ class Record:
             self.steps.append(Step(watched.DETACH, (plain,), (), node))
         else:
             self.steps.append(Step(op, inputs, params, node))
+
+    def compared(self, compare: Any, x: Any, other: Any, result: Any) -> None:
+        """See a comparison that is not recorded: what `mode.watch_comparison` is for."""
+        frame: Any = sys._getframe(1)
+        while frame is not None and find_place(frame.f_code.co_filename) is ENGINE:
+            frame = frame.f_back
+        if frame is not None and x.order <= self.start:
+            watched.refuse_outside("comparison", frame)
 
     def pulled(self, node: Tensor, slot: int, contribution: Any) -> None:
         """See a vector-Jacobian product: what `mode.watch_backward` is for."""
@@ -137,8 +153,8 @@ class Record:
         for x in self.inner.values():
             if sys.getrefcount(raw(x)) > _ALONE:
                 raise detached_outside(x)
-        for x, other in self.outside.values():
-            if x.order != other.order:
+        for x, order in self._orders:
+            if x.order != order:
                 raise changed_outside(x)
         needed = {id(x) for x in tensors_in(self.result)}
         kept = []
@@ -209,15 +225,17 @@ def record(f: Callable[..., Any], arrays: Sequence[Any], call: Callable[[list[Te
     Parameters
     ----------
     f : callable
-        Only for its name in messages.
+        What ``call`` calls.
     arrays : sequence of array
     call : callable
         Takes the stand-ins and the record, and gives the result of the function.
     """
     leaves = [_stand_in(array) for array in arrays]
-    found = Record(leaves, max((x.order for x in leaves), default=new_leaf(Tensor, 0.0, False).order))
+    start = max((x.order for x in leaves), default=new_leaf(Tensor, 0.0, False).order)
+    found = Record(leaves, start, tensors_seen_by(f))
     watched.readings.clear()
-    with switched(watch=found.note, watch_backward=found.pulled, recording=True), np.errstate(all="ignore"):
+    watchers = {"watch": found.note, "watch_backward": found.pulled, "watch_comparison": found.compared}
+    with switched(**watchers, recording=True), np.errstate(all="ignore"):
         found.result = call(leaves, found)
     found.finish()
     return found

@@ -85,6 +85,14 @@ def refuse_outside(name: str, frame: Any) -> None:
                 "Return what you need, and do the rest with the result; gradients come from ta.value_and_grad.",
             )
         )
+    if name == "comparison":
+        raise GraphError(
+            message(
+                f"compile: a comparison at {place} reads the numbers of a tensor from outside.",
+                "What comes out would be a constant of the program, whatever the tensor holds later.",
+                "Give the tensor as an argument: comparisons of arguments, and of what comes from them, are recorded.",
+            )
+        )
     raise GraphError(
         message(
             f"compile: {spelled} at {place} reads the numbers of a tensor.",
