@@ -353,6 +353,12 @@ def test_a_tensor_joined_with_itself_keeps_the_letters_of_its_two_places_apart()
     assert line == "x̄_ia = ȳ_ia [i ≥ 0] [i < 4] + Σ_j ȳ_ja [j ≥ 4] [j < 8] [i = j − 4]"
 
 
+def test_ascii_is_ascii_also_for_conditions():
+    x = ta.tensor(np.ones((4, 6)), requires_grad=True)
+    for y in (ta.concatenate([x, x], axis=0), ta.relu(x), x[1:], x.max(axis=0), ta.softmax(x)):
+        assert ta.derive(y, wrt=[x]).ascii().isascii()
+
+
 def test_wrong_requests_are_answered_in_words():
     loss, leaves = attention()
     other = ta.tensor([1.0], requires_grad=True, name="other")

@@ -254,7 +254,8 @@ class _Entry:
     def _over(self, kind: str, letters: tuple[str, ...], body: Expression) -> Any:
         if kind in ("max", "min", "prod"):
             raise ArgumentError(
-                f"{self.node.op_name}: SymPy cannot differentiate {kind}_ as a whole; use method='chain'."
+                f"{self.node.op_name}: SymPy cannot differentiate {kind}_ as a whole, but entry by entry it can:\n"
+                "  write to_sympy(x, form='elements'), or sympy_gradients(..., method='chain')."
             )
         saved = dict(self.letters)
         limits = []
