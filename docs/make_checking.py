@@ -200,14 +200,33 @@ def test_my_layer(gradients):
 ```
 
 Functions and modules of PyTorch and JAX, with `autograd.Function` and `custom_vjp` rules of your own, are checked the
-same way: `assert_gradients_torch(f, *inputs)`, `assert_gradients_jax(f, *inputs)`.
+same way: `assert_gradients_torch(f, *inputs)`, `assert_gradients_jax(f, *inputs)`. These libraries do not show the
+forwards of their operations, so there is no exact check, and no graph to walk node by node. But rules of your own are
+listened to while the function runs, checked by themselves at the numbers they were called with, and blamed by name and
+line; of anything else the report names input, entry and likely mistake, and says that it can point no further.
+
+## A rule in plain NumPy
+
+`ta.check_rule(forward, backward, sample)` takes the pair as you have it:
+
+| forward | backward |
+|---|---|
+| `y = forward(*inputs)` | `backward(g, *inputs)` or `backward(g, y, *inputs)`: one gradient, or a tuple with one for each input |
+| the same | a tuple of such rules, one for each input |
+| a method that keeps what it needs on its object | `backward(g)` |
+| `y, cache = forward(*inputs)`, with `saves=True` | `backward(g, cache)` |
+| `y1, y2 = forward(*inputs)` | the same as above, with a tuple for `g` and for `y` |
+
+With `definition="y[..., i] = ..."` formulas and SymPy are asked as well. What writes into an array that others still
+need is noted; the check itself works on copies.
 
 ## From the command line
 
     tinyattn check lesson.py:my_layer --shape 3,4
     tinyattn check lesson.py:forward --backward backward --inputs point --html report.html
 
-The exit code is 0 when the gradient is right, 1 when it is wrong, 2 when it could not be checked. `--json` prints the
+The exit code is 0 when the gradient is right, 1 when it is wrong, 2 when it could not be checked: the file or the
+function raises, gives no tensor, or gives nan. `--json` prints the
 report as data, `--html` writes a page with the graph, in which the faulty node is marked.
 
 ## What the exact check asks of a rule

@@ -117,6 +117,43 @@ def test_torch_functions_modules_and_rules_of_ones_own():
         assert_gradients_torch(Wrong.apply, X)
     assert caught.value.gradient_report.mistake == "only the diagonal of the softmax Jacobian"
 
+    # Among other operations it is found by itself, with the line of its backward.
+    mine = Wrong.apply
+    with pytest.raises(GradientsDiffer) as caught:
+        assert_gradients_torch(lambda q: torch.exp(mine(torch.tanh(q))).sum(), X)
+    blame = caught.value.gradient_report.blame
+    assert blame.op == "Wrong" and blame.place.startswith("test_check_testing.py:")
+    assert caught.value.gradient_report.mistake == "only the diagonal of the softmax Jacobian"
+    with pytest.raises(GradientsDiffer, match=r"(?s)first wrong gradient.*does not show the forwards"):
+        assert_gradients_torch(lambda x: x.detach() * x, X)
+
+
+@pytest.mark.torch
+def test_torch_functions_that_say_they_can_be_differentiated_once_are_taken_at_their_word():
+    torch = pytest.importorskip("torch")
+
+    class Once(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x**3
+
+        @staticmethod
+        @torch.autograd.function.once_differentiable
+        def backward(ctx, g):
+            (x,) = ctx.saved_tensors
+            return 3 * g * x * x
+
+    report = assert_gradients_torch(lambda x: Once.apply(x), X)
+    assert any("order 2 is not looked at" in note and "once_differentiable" in note for note in report.notes)
+
+
+@pytest.mark.torch
+def test_torch_functions_that_compute_in_float32_are_told_so():
+    torch = pytest.importorskip("torch")
+    with pytest.raises(ta.ArgumentError, match=r"(?s)torch.float32.*too coarse"):
+        assert_gradients_torch(lambda x: x.float() ** 2, torch.tensor(X))
+
 
 def test_jax_functions_and_rules_of_ones_own():
     jax = pytest.importorskip("jax")
@@ -130,6 +167,14 @@ def test_jax_functions_and_rules_of_ones_own():
     with pytest.raises(GradientsDiffer) as caught:
         assert_gradients_jax(wrong, X)
     assert caught.value.gradient_report.mistake == "softmax without its correction"
+
+    with pytest.raises(GradientsDiffer) as caught:
+        assert_gradients_jax(jax.jit(lambda q: wrong(jax.numpy.tanh(q)).sum(axis=-1)), X)
+    blame = caught.value.gradient_report.blame
+    assert blame.op == "wrong" and blame.place.startswith("test_check_testing.py:")
+    assert caught.value.gradient_report.mistake == "softmax without its correction"
+    with pytest.raises(GradientsDiffer, match=r"(?s)first wrong gradient.*does not show the forwards"):
+        assert_gradients_jax(lambda x: jax.lax.stop_gradient(x) * x, X)
 
     @jax.custom_vjp
     def right(x):

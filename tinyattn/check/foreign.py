@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from tinyattn.check.gradients import check_gradients
-from tinyattn.check.handwritten import Handwritten
+from tinyattn.check.handwritten import Handwritten, names_of
+from tinyattn.check.inside import Call, jax_calls, torch_calls
 from tinyattn.check.report import Report, Row
 from tinyattn.errors import ArgumentError, MissingLibraryError, message
 
@@ -30,8 +31,18 @@ class Foreign:
         Where to check, in float64.
     """
 
+    library = ""
+
     def __init__(self, name: str, names: Sequence[str], point: Arrays) -> None:
         self.name, self.names, self.point = name, list(names), point
+
+    def calls(self) -> list[Call]:
+        """The rules of one's own that the function calls."""
+        raise NotImplementedError
+
+    def alone(self, call: Call) -> Foreign:
+        """One of them as a function of its own."""
+        raise NotImplementedError
 
     def value(self, *arrays: Any) -> np.ndarray:
         """The result, a single array."""
@@ -48,6 +59,10 @@ class Foreign:
     def slope(self, g: np.ndarray, tangents: Arrays) -> Foreign:
         """The gradient along a direction, as a function of its own."""
         raise NotImplementedError
+
+    def not_again(self) -> str:
+        """Why the gradient cannot be differentiated again; "" where it can."""
+        return ""
 
 
 def check_foreign(
@@ -68,13 +83,51 @@ def check_foreign(
     name = function.name
     for n in range(1, order + 1):
         report = _one_order(function, n, modes, rtol, atol, seed, report)
+        if report.verdict == "wrong" and n == 1:
+            _look_inside(function, report, lambda each: _one_order(each, 1, ("reverse",), rtol, atol, seed, None))
         if not report or n == order:
+            break
+        if reason := function.not_again():
+            report.note(f"order {n + 1} is not looked at: {reason}")
             break
         g = rng.normal(size=np.shape(function.value(*function.point)))
         function = function.slope(g, [rng.normal(size=x.shape) for x in function.point])
     assert report is not None
     report.name = name
     return report
+
+
+def _look_inside(function: Foreign, report: Report, check: Callable[[Foreign], Report]) -> None:
+    """Blame a rule of one's own that the function calls, if one of them is wrong by itself."""
+    try:
+        calls = function.calls()
+    except Exception:
+        calls = []
+    wrong = []
+    for call in reversed(calls):
+        try:
+            found = check(function.alone(call))
+        except Exception:  # what cannot be called by itself is passed over
+            continue
+        if found.verdict == "wrong" and found.blame is not None:
+            found.blame.op, found.blame.file, found.blame.line = call.name, call.file, call.line
+            found.blame.node = ""
+            wrong.append(found)
+    if wrong:
+        report.blame, report.faults = wrong[0].blame, wrong[0].faults
+        names = [each.blame.op for each in wrong if each.blame is not None]
+        report.others = [name for name in dict.fromkeys(names) if report.blame is None or name != report.blame.op]
+        return
+    if report.blame is not None:
+        report.blame.part = "gradient"
+    own = sorted({call.name for call in calls})
+    by_itself = (
+        f"each rule of your own in it is right by itself ({', '.join(own)})" if own else "it has no rule of its own"
+    )
+    report.note(
+        f"{by_itself}; {function.library} does not show the forwards of its operations, so that none of those can be "
+        "pointed at: check parts of the function by themselves"
+    )
 
 
 def _one_order(
@@ -92,6 +145,8 @@ def _one_order(
     op.input_names = tuple(function.names)
     report = check_gradients(op, *function.point, order=1, modes=("reverse",), rtol=rtol, atol=atol, seed=seed)
     report.exact, report.order = "", n  # its numbers are the library's own
+    if n > 1:
+        report.notes = [note for note in report.notes if not note.startswith("the function is constant")]
     for row in report.rows:
         row.order = n
     if before is not None:
@@ -138,6 +193,8 @@ def _forward(function: Foreign, n: int, report: Report, rng: np.random.Generator
 class TorchFunction(Foreign):
     """A function of torch tensors, or a torch module with its parameters."""
 
+    library = "PyTorch"
+
     def __init__(self, f: Any, inputs: Sequence[Any]) -> None:
         self.torch = torch = _imported("torch")
         tensors = [
@@ -145,7 +202,8 @@ class TorchFunction(Foreign):
         ]
         self.fixed = [None if isinstance(x, torch.Tensor) and x.is_floating_point() else x for x in tensors]
         moving = [x for x in tensors if isinstance(x, torch.Tensor) and x.is_floating_point()]
-        names = [f"input {i + 1}" for i, x in enumerate(self.fixed) if x is None]
+        titles = names_of(f.forward if isinstance(f, torch.nn.Module) else f, len(self.fixed))
+        names = [title for title, x in zip(titles, self.fixed, strict=True) if x is None]
         self.parameters: list[str] = []
         if isinstance(f, torch.nn.Module):
             owned = dict(f.named_parameters())
@@ -172,7 +230,38 @@ class TorchFunction(Foreign):
     def value(self, *arrays: Any) -> np.ndarray:
         """The result, a single array."""
         with self.torch.no_grad():
-            return np.asarray(self.call(self.tensors(arrays)).detach().double().numpy())
+            y = self.call(self.tensors(arrays)).detach()
+            if y.dtype in (self.torch.float32, self.torch.float16, self.torch.bfloat16):
+                what = f"check: {self.name} gives {y.dtype} for float64 tensors, too coarse for differences."
+                raise ArgumentError(message(what, "", "Let it compute in the dtype of its inputs."))
+            return np.asarray(y.double().numpy())
+
+    def calls(self) -> list[Call]:
+        """The autograd functions of one's own that the function calls."""
+        return torch_calls(self.torch, lambda: self.value(*self.point))
+
+    def alone(self, call: Call) -> Foreign:
+        """One of them as a function of its own."""
+        return TorchFunction(call.function, call.args)
+
+    def not_again(self) -> str:
+        """Whether a backward says itself that it can be differentiated once only."""
+        xs = self.tensors(self.point, grad=True)
+        y = self.call(xs)
+        if not y.requires_grad:
+            return ""
+        g = self.torch.ones_like(y, requires_grad=True)
+        found = self.torch.autograd.grad(y, xs, g, create_graph=True, allow_unused=True)
+        waiting, seen = [c.grad_fn for c in found if c is not None], set()
+        while waiting:
+            step = waiting.pop()
+            if step is None or step in seen:
+                continue
+            seen.add(step)
+            if type(step).__name__ == "Error":  # what PyTorch puts where nobody may differentiate again
+                return "a backward is marked once_differentiable"
+            waiting += [each for each, _ in step.next_functions]
+        return ""
 
     def pull(self, g: Any, *arrays: Any) -> tuple[np.ndarray, ...]:
         """Reverse mode, by ``torch.autograd.grad``."""
@@ -186,7 +275,9 @@ class TorchFunction(Foreign):
         )
 
     def push(self, tangents: Arrays) -> np.ndarray:
-        """Forward mode, by ``torch.autograd.functional.jvp``."""
+        """Forward mode, by ``torch.autograd.functional.jvp``, which differentiates the backward."""
+        if reason := self.not_again():
+            raise NotImplementedError(reason)
         xs = tuple(self.tensors(self.point))
         _, pushed = self.torch.autograd.functional.jvp(lambda *each: self.call(each), xs, tuple(self.tensors(tangents)))
         return np.asarray(pushed.detach().numpy())
@@ -226,13 +317,25 @@ def _as_function(torch: Any, module: Any, names: Sequence[str], count: int) -> C
 class JaxFunction(Foreign):
     """A function of JAX arrays."""
 
+    library = "JAX"
+
     def __init__(self, f: Any, inputs: Sequence[Any]) -> None:
         self.jax = jax = _imported("jax")
         self.f = f
         arrays = [np.asarray(x) if _is_array(x) or isinstance(x, jax.Array) else x for x in inputs]
         self.fixed = [None if isinstance(x, np.ndarray) and x.dtype.kind == "f" else x for x in arrays]
         moving = [np.asarray(x, dtype=float) for x in arrays if isinstance(x, np.ndarray) and x.dtype.kind == "f"]
-        super().__init__(_title(f), [f"input {i + 1}" for i, x in enumerate(self.fixed) if x is None], _points(moving))
+        names = [title for title, x in zip(names_of(f, len(inputs)), self.fixed, strict=True) if x is None]
+        super().__init__(_title(f), names, _points(moving))
+
+    def calls(self) -> list[Call]:
+        """The ``custom_vjp`` functions that the function calls."""
+        with self.jax.disable_jit():
+            return jax_calls(self.jax, lambda: self.value(*self.point))
+
+    def alone(self, call: Call) -> Foreign:
+        """One of them as a function of its own."""
+        return JaxFunction(call.function, call.args)
 
     def wide(self) -> Any:
         """A block in which JAX computes in float64."""
@@ -252,7 +355,11 @@ class JaxFunction(Foreign):
     def value(self, *arrays: Any) -> np.ndarray:
         """The result, a single array."""
         with self.wide():
-            return np.asarray(self.call(*map(self.jax.numpy.asarray, map(_floats, arrays))), dtype=float)
+            y = self.call(*map(self.jax.numpy.asarray, map(_floats, arrays)))
+            if y.dtype.itemsize < 8 and y.dtype.kind not in "iub":
+                what = f"check: {self.name} gives {y.dtype} for float64 arrays, too coarse for differences."
+                raise ArgumentError(message(what, "", "Let it compute in the dtype of its inputs."))
+            return np.asarray(y, dtype=float)
 
     def pull(self, g: Any, *arrays: Any) -> tuple[np.ndarray, ...]:
         """Reverse mode, by ``jax.vjp``."""
@@ -320,6 +427,8 @@ def _points(arrays: Arrays) -> Arrays:
 
 def _title(f: Any) -> str:
     name = getattr(f, "__name__", type(f).__name__)
+    if name == "apply" and isinstance(getattr(f, "__self__", None), type):
+        name = f.__self__.__name__  # of an autograd.Function
     return "the function" if name == "<lambda>" else str(name)
 
 

@@ -43,7 +43,7 @@ class Handwritten:
 
     def __init__(self, forward: Callable[..., Any], backward: Any, inputs: Arrays, saves: bool = False) -> None:
         self._forward, self.inputs, self.saves = forward, inputs, saves
-        self.names = _names(forward, len(inputs))
+        self.names = names_of(forward, len(inputs))
         self.shapes: list[tuple[int, ...]] = []  # of several results
         self.notes: list[str] = []
         self._look_at_forward()
@@ -222,7 +222,8 @@ def _like(c: Any, x: Any) -> Any:
     return array.astype(x.dtype)[()] if array.dtype != x.dtype else array[()]
 
 
-def _names(forward: Callable[..., Any], count: int) -> tuple[str, ...]:
+def names_of(forward: Callable[..., Any], count: int) -> tuple[str, ...]:
+    """What a function calls its first arguments; those without a name get a number."""
     try:
         parameters = inspect.signature(forward).parameters.values()
         names = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)][:count]

@@ -383,8 +383,8 @@ def _words_for(factor: float, scene: Scene) -> tuple[str, str]:
                 (1 / n, f"1/{n:.0f}"),
                 (math.sqrt(n), f"√{n:.0f}"),
                 (1 / math.sqrt(n), f"1/√{n:.0f}"),
-                (n / (n - 1), f"{n:.0f}/{n - 1:.0f}"),
-                ((n - 1) / n, f"{n - 1:.0f}/{n:.0f}"),
+                (n / (n - 1) if n > 2 else 0.0, f"{n:.0f}/{n - 1:.0f}"),
+                ((n - 1) / n if n > 2 else 0.0, f"{n - 1:.0f}/{n:.0f}"),
             )
             for sign in (1, -1)
             if abs(factor - sign * value) < 1e-7 * abs(value) and not (said and words == f"{abs(factor):.0f}")
