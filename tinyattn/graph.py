@@ -17,6 +17,7 @@ from tinyattn.autodiff import propagate, seed_for
 from tinyattn.errors import ArgumentTypeError
 from tinyattn.ops import Op
 from tinyattn.places import caller_variables
+from tinyattn.show import Pictured
 from tinyattn.tensor import Constant, Tensor
 
 
@@ -98,7 +99,7 @@ class Contribution:
         self.node, self.slot, self.target, self.value = node, slot, target, value
 
 
-class Graph:
+class Graph(Pictured):
     """A recorded computation: its nodes, its outputs and, when asked for, its backward pass.
 
     Attributes
@@ -188,11 +189,10 @@ def tensors_behind(outputs: Sequence[Tensor]) -> list[Tensor]:
     """The tensors behind some results, in the order of the nodes of their graph."""
     seen = set(outputs)
     waiting = list(seen)
-    while waiting:
-        for x in waiting.pop().inputs:
-            if x not in seen:
-                seen.add(x)
-                waiting.append(x)
+    for y in waiting:  # it grows on the way
+        new = [x for x in y.inputs if x not in seen]
+        seen.update(new)
+        waiting += new
     # A leaf that was assigned since is newer than its readers; it still comes first.
     return sorted(seen, key=lambda x: (x.order if x.inputs else min(x.order, 0), x.order))
 

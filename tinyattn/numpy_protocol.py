@@ -6,6 +6,7 @@ thing that is, because letting NumPy convert the tensor would lose the gradient 
 
 from __future__ import annotations
 
+import copy as copy_module
 import sys
 import warnings
 from collections.abc import Callable
@@ -199,9 +200,61 @@ def _gradient_would_be_lost() -> bool:
     return True
 
 
+_LIBRARIES = ("numpy", "torch", "jax")
+
+
 def _depth_outside() -> int:
-    """How many frames up the line is that should be blamed in a warning."""
+    """How many frames up the line is that should be blamed in a warning: the first that is no library's."""
     depth, frame = 1, sys._getframe(1)
-    while frame.f_back is not None and find_place(frame.f_code.co_filename) is not OUTSIDE:
+    while frame.f_back is not None and not _is_the_learners(frame):
         depth, frame = depth + 1, frame.f_back
     return depth
+
+
+def _is_the_learners(frame: Any) -> bool:
+    library = str(frame.f_globals.get("__name__", "")).split(".")[0] in _LIBRARIES
+    return find_place(frame.f_code.co_filename) is OUTSIDE and not library
+
+
+# -- methods that other libraries call, beside those that NumPy does ---------------------------------------------------
+
+
+def to_dlpack(
+    x: Tensor, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: bool | None = None
+) -> Any:
+    """The numbers for a library that speaks DLPack, as a copy of their own.
+
+    The protocol lets an array be shared read-only, but not every library that says that it knows this keeps to it:
+    PyTorch 2.13 writes.  So the graph's own memory is given away only to somebody who asks for no copy.
+    """
+    if x.requires_grad and mode.recording:
+        _warn_of_loss(x)
+    if copy is not False:
+        return x.numpy().__dlpack__()
+    if max_version is None or max_version[0] < 1:
+        why = "What was recorded must not be written to, and this reader does not know of read-only memory."
+        raise BufferError(message(f"{describe(x)}: its memory cannot be shared.", why, "Leave copy=False out."))
+    return x.data.__dlpack__(max_version=max_version, dl_device=dl_device, copy=False)
+
+
+def _dlpack_device(x: Tensor) -> tuple[int, int]:
+    """The processor: 1 is its number in DLPack."""
+    return (1, 0)
+
+
+def _copied(x: Tensor) -> Tensor:
+    """``copy.copy``: a result cannot change, so it is its own copy; a leaf gets a twin."""
+    return x if x.op is not None else copy_module.deepcopy(x)
+
+
+def _html(x: Tensor) -> str:
+    """For notebooks: a table."""
+    from tinyattn.notebook import tensor_html
+
+    return tensor_html(x)
+
+
+for _name, _method in (
+    ("__dlpack__", to_dlpack), ("__dlpack_device__", _dlpack_device), ("__copy__", _copied), ("_repr_html_", _html),
+):  # fmt: skip
+    setattr(Tensor, _name, _method)

@@ -1,8 +1,8 @@
-"""How a tensor looks when it is printed: its numbers, its shape, its name, the state of its gradient."""
+"""How a tensor looks when it is printed: its numbers, its shape, its name, its gradient; and a graph in a notebook."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -35,3 +35,25 @@ def tensor_text(x: Tensor) -> str:
     elif state:
         facts.append(f"grad: {state}")
     return f"{start}{numbers}, {', '.join(facts)})"
+
+
+class Pictured:
+    """What a notebook shows as its drawing."""
+
+    __slots__ = ()
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        from tinyattn.notebook import graph_bundle
+
+        return graph_bundle(self)
+
+
+class Worded:
+    """What a notebook shows as its text, with the columns kept."""
+
+    __slots__ = ()
+
+    def _repr_html_(self) -> str:
+        from tinyattn.notebook import text_html
+
+        return text_html(self)

@@ -241,6 +241,12 @@ class Report:
     def __repr__(self) -> str:
         return f"Report({self.name!r}, {self.verdict}{', mistake=' + repr(self.mistake) if self.mistake else ''})"
 
+    def _repr_html_(self) -> str:
+        """For notebooks: the words and a table."""
+        from tinyattn.notebook import report_html
+
+        return report_html(self)
+
     def as_dict(self) -> dict[str, Any]:
         """Plain data, for JSON; what is not a finite number is text."""
         blame = None

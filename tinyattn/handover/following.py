@@ -263,7 +263,7 @@ def _one_memory(ours: list[np.ndarray], theirs: list[np.ndarray]) -> bool:
 
 def _without_repeats(mask: np.ndarray) -> np.ndarray:
     """The mask before it was broadcast: axes along which it only repeats itself have size 1."""
-    return mask[tuple(slice(0, 1) if step == 0 else slice(None) for step in mask.strides)]
+    return mask[(..., *(slice(0, 1) if step == 0 else slice(None) for step in mask.strides))]
 
 
 def _largest_along(ours: list[np.ndarray], theirs: list[np.ndarray]) -> tuple[int, ...]:

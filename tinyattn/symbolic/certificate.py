@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from tinyattn.errors import GraphError
+from tinyattn.show import Worded
 from tinyattn.symbolic.derivation import Line, Lines
 from tinyattn.symbolic.numeric import Values
 from tinyattn.symbolic.proving import Expander, difference, summed, tangent
@@ -56,7 +57,7 @@ class Claim:
         return f"{self.name} ({self.op}): NOT proved\n    {self.counterexample}"
 
 
-class Certificate:
+class Certificate(Worded):
     """The result of `prove`; true if every line is proved.
 
     Attributes

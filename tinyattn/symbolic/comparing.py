@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from tinyattn.errors import ArgumentError, GraphError
+from tinyattn.show import Worded
 from tinyattn.symbolic.derivation import Lines
 from tinyattn.symbolic.deriving import Derivation, graph_of
 from tinyattn.symbolic.layout import text
@@ -74,7 +75,7 @@ class Pair:
         return f"{self.difference:.1e}", f"{self.bound:.1e}", "agree" if self.passed else "DIFFER"
 
 
-class Report:
+class Report(Worded):
     """What `compare` found; true if all ways agree on all leaves.
 
     Attributes
