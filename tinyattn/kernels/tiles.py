@@ -172,7 +172,8 @@ class Heads:
     def back(self, g: Any, y: Any, sums: Any, shifts: Any, out: list[Any]) -> None:
         """The cotangents of queries, keys and values, from that of the result, into ``out``."""
         g1, v1t = _with_column(g, y, sums), _with_row_of_ones(self.v)  # (..., n, d_v + 1), (..., d_v + 1, m)
-        d_q, d_k, d_v = into = [np.empty(x.shape, x.dtype) if self.long else x for x in out]
+        apart = self.long and not all(x.flags.c_contiguous for x in out)  # much is added up, in one piece of memory
+        d_q, d_k, d_v = into = [np.empty(x.shape, x.dtype) if apart else x for x in out]
         tiles = [pair for j in sides(self.m) for i in sides(self.n) for pair in self.pieces(i, j)]
         put = np.matmul if tiles == [(slice(0, self.n), slice(0, self.m))] else _add_product
         for x in into if put is _add_product else ():
@@ -186,7 +187,7 @@ class Heads:
             put(slopes, self.k[..., j, :], d_q[..., i, :])
             put(slopes.mT, self.q[..., i, :], d_k[..., j, :])
         d_q *= self.scale
-        if self.long:
+        if apart:
             for whole, part in zip(out, into, strict=True):
                 whole[...] = part
 
