@@ -95,6 +95,16 @@ def test_one_program_for_each_shape_dtype_and_setting():
     assert len(compiled.programs) == 6
 
 
+def test_tensors_and_arrays_share_a_program_and_many_shapes_are_met_again_quickly():
+    compiled = ta.compile(lambda x, y: (x * y).sum())
+    for _ in range(3):
+        for n in (2, 3, 4):
+            x = np.arange(float(n))
+            for given in ((x, x), (ta.tensor(x), x), (x, ta.tensor(x))):
+                assert compiled(*given).item() == float((x * x).sum())
+    assert len(compiled.programs) == 3
+
+
 def test_the_oldest_program_goes_when_there_are_too_many():
     compiled = ta.compile(lambda x, k: x * k)
     for k in range(70):

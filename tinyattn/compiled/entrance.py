@@ -20,14 +20,14 @@ NO_NUMBER = (ArithmeticError, ValueError, IndexError)
 
 
 def entrance(
-    program: Any, tensors: Sequence[Tensor], modules: Sequence[Any], backward: bool, differentiable: bool
+    program: Any, args: Sequence[Any], modules: Sequence[Any], backward: bool, differentiable: bool
 ) -> Callable[[tuple[Any, ...]], Any]:
-    """Write the function for a program whose arguments are tensors, one after the other.
+    """Write the function for a program whose arguments are tensors and arrays, one after the other.
 
     Parameters
     ----------
     program : Program
-    tensors : sequence of Tensor
+    args : sequence of Tensor or ndarray
         The arguments of a call that it was right for.
     modules : sequence of Module
         Whose switches between learning and use must be as they are now.
@@ -38,16 +38,16 @@ def entrance(
     """
     space: dict[str, Any] = {
         "Tensor": Tensor, "new_leaf": new_leaf, "isfinite": math.isfinite, "NO_NUMBER": NO_NUMBER, "free": program.free,
-        "modules": modules, "flags": [module.training for module in modules], "array": np.array,
+        "modules": modules, "flags": [module.training for module in modules], "array": np.array, "ndarray": np.ndarray,
     }  # fmt: skip
     text = ["def enter(args):"]
-    text += _looked_at(space, program, tensors, modules, backward or differentiable)
+    text += _looked_at(space, program, args, modules, backward, differentiable)
     count = len(program.kinds)
     results = "".join(f"r{n}, " for n in range(count))
-    given = "".join(f", v{n}" for n in range(len(tensors) + len(program.outside)))
+    given = "".join(f", v{n}" for n in range(len(args) + len(program.outside)))
     text += [
-        "    if not free: return None",
-        "    run, quiet = free.pop()",
+        "    try: run, quiet = free.pop()",
+        "    except IndexError: return None",
         f"    try: {results}= quiet.run(run{given})",
         "    except NO_NUMBER: return None",
         "    finally: free.append((run, quiet))",
@@ -57,32 +57,36 @@ def entrance(
         if shape == ():
             space[f"k{n}"] = kind
             text.append(f"    r{n} = {f'array(r{n}, k{n})' if backward and n else f'k{n}(r{n})'}")
-    text += (
-        _added(space, program, tensors)
-        if backward
-        else [f"    return {_handed_out(program.result, iter(range(count)))}"]
-    )
+    text += _added(space, program) if backward else [f"    return {_handed_out(program.result, iter(range(count)))}"]
     exec(compile("\n".join(text), "<entrance>", "exec"), space)
     return space["enter"]  # type: ignore[no-any-return]
 
 
 def _looked_at(
-    space: dict[str, Any], program: Any, tensors: Sequence[Tensor], modules: Sequence[Any], slopes: bool
+    space: dict[str, Any],
+    program: Any,
+    args: Sequence[Any],
+    modules: Sequence[Any],
+    backward: bool,
+    differentiable: bool,
 ) -> list[str]:
     """Compare the arguments, and the tensors from outside, with those that the program was written for."""
-    text = [f"    if len(args) != {len(tensors)}: return None"]
-    text += [f"    {''.join(f'a{n}, ' for n in range(len(tensors)))}= args"] if tensors else []
+    text = [f"    if len(args) != {len(args)}: return None"]
+    text += [f"    {''.join(f'a{n}, ' for n in range(len(args)))}= args"] if args else []
     if modules:
         text.append("    if [module.training for module in modules] != flags: return None")
-    for n, x in enumerate(tensors):
-        text.append(f"    if a{n}.__class__ is not Tensor: return None")
-        if slopes:
+    for n, x in enumerate(args):
+        kind = "Tensor" if isinstance(x, Tensor) else "ndarray"
+        text.append(f"    if a{n}.__class__ is not {kind}: return None")
+        if (backward or differentiable) and isinstance(x, Tensor):
             text.append(f"    if a{n}.requires_grad is not {bool(x.requires_grad)}: return None")
-    for n, x in enumerate(program.outside, len(tensors)):
+            if backward and x.requires_grad:
+                text.append(f"    if a{n}.op is not None: return None")
+    for n, x in enumerate(program.outside, len(args)):
         space[f"a{n}"] = x
-    for n, x in enumerate([*tensors, *program.outside]):
+    for n, x in enumerate([*args, *program.outside]):
         space[f"d{n}"] = x.dtype
-        text.append(f"    v{n} = a{n}._value")
+        text.append(f"    v{n} = a{n}{'._value' if isinstance(x, Tensor) else ''}")
         text.append(f"    if v{n}.dtype is not d{n} or v{n}.shape != {x.shape}: return None")
     return text
 
@@ -101,7 +105,7 @@ def _finite(program: Any) -> list[str]:
     return [*text, f"    if not isfinite({' + '.join(parts)}): return None"] if parts else []
 
 
-def _added(space: dict[str, Any], program: Any, tensors: Sequence[Tensor]) -> list[str]:
+def _added(space: dict[str, Any], program: Any) -> list[str]:
     """Add the gradients to the leaves' own."""
     text = []
     for n, place in enumerate(program.leaves, 1):
@@ -124,8 +128,13 @@ def _handed_out(result: Any, numbers: Any) -> str:
 
 
 def has_entrance(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> bool:
-    """Whether a call is of the common form: tensors one after the other, and tensors out of it."""
-    return not kwargs and all(type(x) is Tensor for x in args) and _plain(result)
+    """Whether a call is of the common form: tensors and arrays one after the other, and tensors out of it."""
+    return not kwargs and all(type(x) is Tensor or _ordinary(x) for x in args) and _plain(result)
+
+
+def _ordinary(x: Any) -> bool:
+    """Whether an argument is an array that goes into a program as it is."""
+    return type(x) is np.ndarray and x.dtype.isnative and x.dtype.kind in "fiub" and x.dtype is np.dtype(x.dtype.str)
 
 
 def _plain(result: Any) -> bool:

@@ -85,15 +85,15 @@ class Compiled:
         self._programs: dict[Any, Program] = {}
         self._latest: Program | None = None
         self._modules: list[Any] = []
-        self._enter: Any = None  # the short ways into the programs that ran last
-        self._enter_backward: Any = None
+        self._enter: dict[Any, Any] = {}  # the short ways into programs, by the shapes of the arguments
+        self._enter_backward: dict[Any, Any] = {}
 
     # -- running -----------------------------------------------------------------------------------------------------
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Compute what the function computes."""
-        if self._enter is not None and not kwargs and not switches.set:
-            result = self._enter(args)
+        if not kwargs and not switches.set:
+            result = _entered(self._enter, args)
             if result is not None:
                 return result
         if switches.set and mode.watch is not None:  # somebody wants to see the operations: a recording, detect_nan
@@ -107,7 +107,8 @@ class Compiled:
         if found is None:
             return self._by_tape(args, kwargs)
         if has_entrance(args, kwargs, program.result) and not (one and any(x.requires_grad for x in program.outside)):
-            self._enter = entrance(program, tensors, self._modules, False, one)
+            program.enter = program.enter or entrance(program, args, self._modules, False, one)
+            self._remember(self._enter, program, args)
         return rebuilt(program.result, iter(program.tensors(found)))
 
     def backward(self, *args: Any, **kwargs: Any) -> Tensor:
@@ -128,8 +129,8 @@ class Compiled:
         >>> w.grad
         array([ 2., -4.])
         """
-        if self._enter_backward is not None and not kwargs and not switches.set:
-            result = self._enter_backward(args)
+        if not kwargs and not switches.set:
+            result = _entered(self._enter_backward, args)
             if result is not None:
                 return result  # type: ignore[no-any-return]
         if switches.set and mode.watch is not None:
@@ -149,8 +150,14 @@ class Compiled:
             notes.grad = g if notes.grad is None else np.add(notes.grad, g)
         behind = [x for x in (*tensors, *program.outside) if x.op is not None and x.requires_grad]
         if has_entrance(args, kwargs, program.result[0]) and not behind:
-            self._enter_backward = entrance(program, tensors, self._modules, True, False)
+            program.enter = program.enter or entrance(program, args, self._modules, True, False)
+            self._remember(self._enter_backward, program, args)
         return program.tensors(found[:1])[0]
+
+    def _remember(self, table: dict[Any, Any], program: Program, args: Any) -> None:
+        if len(table) > MOST:
+            table.clear()
+        table[tuple([x.shape for x in args])] = program
 
     def _by_tape(self, args: Any, kwargs: Any) -> Any:
         """The same by the tape: a number that is not finite, or a row that does not exist."""
@@ -285,6 +292,15 @@ class Compiled:
         return f"compile({self.__name__}), {count} program{'' if count == 1 else 's'}"
 
 
+def _entered(table: dict[Any, Program], args: tuple[Any, ...]) -> Any:
+    """What the short way in gives; None where there is none for these arguments."""
+    try:
+        program = table.get(tuple([x.shape for x in args]))
+    except AttributeError:  # an argument without a shape
+        return None
+    return None if program is None else program.enter(args)
+
+
 def not_one_tensor(name: str, kind: str) -> GraphError:
     """Say that a backward pass starts from one tensor."""
     return GraphError(
@@ -319,7 +335,7 @@ def _flat(x: Any, arrays: list[Any], tensors: list[Tensor]) -> Any:
         leaf = Tensor.detach(_as_tensor(x))
         arrays.append(values_of(leaf))
         tensors.append(leaf)
-        return leaf.shape, leaf.dtype
+        return leaf.shape, leaf.dtype, False
     if isinstance(x, (list, tuple)):
         return (type(x), *(_flat(part, arrays, tensors) for part in x))
     if isinstance(x, dict):

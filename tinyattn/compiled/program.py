@@ -56,6 +56,7 @@ class Program:
         self._expected = [(x.shape, x.dtype) for x in self.outside]
         self.kinds, self.shapes = [x.dtype.type for x in results], [x.shape for x in results]
         self.leaves: list[Any] = []
+        self.enter: Any = None  # the short way in, once it is there
 
     def _title(self, f: Callable[..., Any], found: Record) -> str:
         from tinyattn import __version__
