@@ -186,6 +186,8 @@ def test_a_mistake_that_raises_is_recognised_whatever_its_variables_are_called()
 
     assert judge(find_exercise("05.grad_left"), mine).mistake.startswith("G W:")
     assert judge(find_exercise("05.grad_left"), lambda G, X, W: G @ W.undefined).mistake == ""
+    assert judge(find_exercise("06.tanh_rule"), lambda g, y: g * (1 - y ^ 2)).mistake.startswith("^ is no power")
+    assert judge(find_exercise("06.tanh_rule"), lambda g, y: g(1 - y)).mistake == ""  # a TypeError, but another
 
 
 def test_shapes_that_do_not_line_up_are_said_in_plain_words() -> None:

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 import tinyattn as ta
+from tinyattn.errors import TinyattnError
 from tinyattn.learn.exercises import Answer, Exercise, differences
 from tinyattn.learn.words import Sayings
 
@@ -52,10 +53,16 @@ class Raised(Exception):
         super().__init__(f"{self.kind}: {self.text}" if self.text else self.kind)
         self.place = _place(error, answer)
         self.call = ""
+        self.named = isinstance(error, TinyattnError)
 
     @property
     def fingerprint(self) -> str:
-        """What two answers share that stumble in the same way, whatever they call their variables."""
+        """What two answers share that stumble in the same way, whatever they call their variables.
+
+        The engine's errors name variables, so only their numbers count; those of Python and NumPy do not.
+        """
+        if not self.named:
+            return f"{self.kind}: {self.text}"
         numbers = re.findall(r"\d+", re.sub(r"\S+ was made at \S+", "", self.text))
         return " ".join([self.kind, *numbers])
 

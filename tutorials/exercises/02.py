@@ -158,8 +158,8 @@ RUN = Exercise(
         Wrong(
             beginning_empty,
             (
-                "the list begins empty, so nothing stands at the first places: begin with list(leaves).",
-                "列表一开始是空的，前几个位置上什么也没有：要从list(leaves)开始。",
+                "a place is read where nothing stands: begin with values = list(leaves), and read from values.",
+                "读了一个还没有数的位置：要从values = list(leaves)开始，并从values里读。",
             ),
         ),
         Wrong(
@@ -244,8 +244,8 @@ NEEDED = Exercise(
         Wrong(
             without_offset,
             (
-                "steps[place] made another place: the leaves come first, so it is steps[place - len(leaves)].",
-                "steps[place]得到的是别的位置：叶子排在前面，所以place由steps[place - len(leaves)]得到。",
+                "a step is looked up that is not there: the leaves come first, so it is steps[place - len(leaves)].",
+                "查找了一个不存在的步骤：叶子排在前面，所以应当是steps[place - len(leaves)]。",
             ),
         ),
     ),
