@@ -32,6 +32,7 @@ from tinyattn.ops.helpers import sum_to
 SIDE = 256  # queries and keys of a tile: 256 KB of float32; tiles of half and of twice the side are slower
 AREA = SIDE * SIDE  # scores of a tile
 GROUP = 2 * AREA  # scores at once of short sequences, several heads together: fewer calls, still in the cache
+FEW = 4  # so many parts at least, where the sizes allow it
 SAFE = {"f": 40.0, "d": 300.0}  # by dtype.char: up to here exp(score) is far from overflow, also when summed
 
 
@@ -53,7 +54,7 @@ def shares(heads: tuple[int, ...], n: int, m: int) -> Iterator[Share]:
         steps.append(min(size, together))
         together = max(1, together // size)
     axes = zip(heads, reversed(steps), strict=True)
-    return itertools.product(*(tuple(sides(size, step)) for size, step in axes))
+    return itertools.product(*(tuple(sides(size, 0, step)) for size, step in axes))
 
 
 class Heads:
@@ -169,23 +170,24 @@ class Heads:
         np.subtract(tile, shifts[..., i, None], out=tile)
         return np.exp(tile, out=tile)
 
-    def back(self, g: Any, y: Any, sums: Any, shifts: Any, out: list[Any]) -> None:
-        """The cotangents of queries, keys and values, from that of the result, into ``out``."""
+    def back(self, g: Any, y: Any, sums: Any, shifts: Any, keys: slice, out: list[Any]) -> None:
+        """The cotangents of some keys and their values, and what these keys add to the queries', into ``out``."""
         g1, v1t = _with_column(g, y, sums), _with_row_of_ones(self.v)  # (..., n, d_v + 1), (..., d_v + 1, m)
         apart = self.long and not all(x.flags.c_contiguous for x in out)  # much is added up, in one piece of memory
         d_q, d_k, d_v = into = [np.empty(x.shape, x.dtype) if apart else x for x in out]
-        tiles = [pair for j in sides(self.m) for i in sides(self.n) for pair in self.pieces(i, j)]
+        tiles = [pair for j in sides(keys.stop, keys.start) for i in sides(self.n) for pair in self.pieces(i, j)]
         put = np.matmul if tiles == [(slice(0, self.n), slice(0, self.m))] else _add_product
         for x in into if put is _add_product else ():
             x[...] = 0
         other = np.empty_like(self.room)
         for i, j in tiles:
             tile = self.weights(i, j, shifts)  # (..., rows, columns)
-            put(tile.mT, g1[..., i, :-1], d_v[..., j, :])
+            own = slice(j.start - keys.start, j.stop - keys.start)
+            put(tile.mT, g1[..., i, :-1], d_v[..., own, :])
             slopes = np.matmul(g1[..., i, :], v1t[..., j], out=self.tile(other, i, j))
             slopes *= tile  # (..., rows, columns)  the cotangent of the scores
             put(slopes, self.k[..., j, :], d_q[..., i, :])
-            put(slopes.mT, self.q[..., i, :], d_k[..., j, :])
+            put(slopes.mT, self.q[..., i, :], d_k[..., own, :])
         d_q *= self.scale
         if apart:
             for whole, part in zip(out, into, strict=True):
@@ -197,9 +199,9 @@ def _add_product(a: Any, b: Any, out: Any) -> None:
     out += a @ b
 
 
-def sides(size: int, step: int = SIDE) -> Iterator[slice]:
-    """An axis cut into the sides of tiles."""
-    return (slice(start, min(start + step, size)) for start in range(0, size, step))
+def sides(stop: int, start: int = 0, step: int = SIDE) -> Iterator[slice]:
+    """An axis, or a part of it, cut into the sides of tiles."""
+    return (slice(first, min(first + step, stop)) for first in range(start, stop, step))
 
 
 @functools.lru_cache(maxsize=4)
@@ -240,9 +242,12 @@ class Whole:
         self.keep = None if keep is None else np.broadcast_to(keep, (*self.heads, self.n, self.m))
         self.causal, self.scale = causal, scale
 
-    def shares(self) -> Iterator[Share]:
-        """Its parts."""
-        return shares(self.heads, self.n, self.m)
+    def parts(self, size: int) -> list[tuple[Share, int, slice]]:
+        """Heads, and where these are few, stretches of an axis of that size, each with its number."""
+        heads = list(shares(self.heads, self.n, self.m))
+        count = min(-(-FEW // len(heads)), -(-size // SIDE))
+        step = -(-size // (count * SIDE)) * SIDE
+        return [(share, place, cut) for place, cut in enumerate(sides(size, 0, step)) for share in heads]
 
     def of(self, share: Share) -> Heads:
         """The work on one part."""
@@ -276,12 +281,13 @@ def forward(q: Any, k: Any, v: Any, keep: Any, causal: bool, scale: Any) -> tupl
     shifts = np.zeros_like(sums)
     careful, y_full = [], whole.full(y)
 
-    def work(share: Share) -> None:
+    def work(part: tuple[Share, int, slice]) -> None:
+        share, _, queries = part
         heads = whole.of(share)
         if large := heads.large():
             careful.append(share)
         y_here, sums_here, shifts_here = (x[share] for x in (y_full, sums, shifts))
-        for i in sides(whole.n):
+        for i in sides(queries.stop, queries.start):
             if large:
                 total, row_sums, shift = heads.careful_means(i)
                 shifts_here[..., i] = shift
@@ -291,20 +297,25 @@ def forward(q: Any, k: Any, v: Any, keep: Any, causal: bool, scale: Any) -> tupl
             sums_here[..., i] = row_sums
             np.divide(total, row_sums[..., None], out=y_here[..., i, :])
 
-    threads.run(work, whole.shares())
+    threads.run(work, whole.parts(whole.n))
     return y, Saved(sums, shifts if careful else None)
 
 
 def rule(g: Any, y: Any, saved: Saved, q: Any, k: Any, v: Any, keep: Any, causal: bool, scale: Any) -> Any:
     """The cotangents of queries, keys and values."""
     whole = Whole(q, k, v, keep, causal, scale)
-    found = [whole.like(x, x.shape[-1]) for x in (q, k, v)]
-    g_full, y_full, *found_full = (whole.full(x) for x in (g, y, *found))
+    d_q, d_k, d_v = (whole.like(x, x.shape[-1]) for x in (q, k, v))
+    parts = whole.parts(whole.m)
+    more = [np.empty_like(d_q) for _ in range(parts[-1][1])]  # each stretch of keys has something for every query
+    g_full, y_full, dk_full, dv_full, *dq_full = (whole.full(x) for x in (g, y, d_k, d_v, d_q, *more))
 
-    def work(share: Share) -> None:
+    def work(part: tuple[Share, int, slice]) -> None:
+        share, place, keys = part
         shifts = None if saved.shifts is None else saved.shifts[share]
-        out = [x[share] for x in found_full]
-        whole.of(share).back(g_full[share], y_full[share], saved.sums[share], shifts, out)
+        out = [dq_full[place][share], dk_full[share][..., keys, :], dv_full[share][..., keys, :]]
+        whole.of(share).back(g_full[share], y_full[share], saved.sums[share], shifts, keys, out)
 
-    threads.run(work, whole.shares())
-    return tuple(sum_to(d, x.shape) for d, x in zip(found, (q, k, v), strict=True))
+    threads.run(work, parts)
+    for other in more:
+        d_q += other
+    return tuple(sum_to(d, x.shape) for d, x in zip((d_q, d_k, d_v), (q, k, v), strict=True))
