@@ -48,10 +48,8 @@ def test_every_operation_has_the_same_value_and_gradient(name, at, dtype):
         assert_agrees(got, want, exactly, rtol)
 
 
-@pytest.mark.parametrize("call", CALLS, ids=str)
+@pytest.mark.parametrize("call", [call for call in CALLS if call.name != "dropout"], ids=str)  # chance is refused
 def test_every_public_function_agrees(call):
-    if call.name == "dropout":
-        pytest.skip("chance is refused; see the refusals")
     xs = tensors_of(call.inputs(), np.float64)
     f = lambda *t: call.ours(ta, *t)
     y = f(*xs)

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from repository import ROOT
+from symbolic import models
 
 import tinyattn as ta
 from tinyattn import nn
@@ -69,6 +70,31 @@ def test_a_model_has_the_same_loss_and_gradients_also_with_other_weights(name):
                 np.testing.assert_allclose(got, right, rtol=1e-11, atol=1e-12)
         for p in parameters:
             p.assign(p.data + 0.1 * rng.normal(size=p.shape))
+    assert len(compiled.programs) == 1
+
+
+@pytest.mark.parametrize("model", models.MODELS, ids=lambda model: model.__name__)
+def test_every_computation_of_the_lessons_agrees(model, monkeypatch):
+    """The leaves become arguments; everything else is as the lessons have it."""
+    loss, leaves = model()
+    given = [x.data for x in leaves]
+
+    def computed(*arguments):
+        waiting = iter(arguments)
+        maker = type("Given", (models.Maker,), {"leaf": lambda self, name, *shape: next(waiting)})
+        with monkeypatch.context() as patch:
+            patch.setattr(models, "Maker", maker)
+            return model()[0]
+
+    used = [n for n, slope in enumerate(ta.grad(loss, leaves)) if slope.data.any()]
+    both = ta.value_and_grad(computed, tuple(used))
+    compiled = ta.compile(both)
+    for factor in (1.0, 0.7):
+        arguments = [array * factor for array in given]
+        (value, slopes), (ours, our_slopes) = both(*map(ta.tensor, arguments)), compiled(*arguments)
+        assert ours.item() == pytest.approx(value.item(), rel=1e-13)
+        for got, want in zip(our_slopes, slopes, strict=True):
+            np.testing.assert_allclose(got.data, want.data, rtol=1e-11, atol=1e-13)
     assert len(compiled.programs) == 1
 
 

@@ -25,12 +25,9 @@ from tinyattn.mode import mode, switched
 from tinyattn.names import place_text, title
 from tinyattn.ops import Op
 from tinyattn.places import ENGINE, find_place
-from tinyattn.tensor import Constant, Tensor, new_leaf, number_or_array, tensor
+from tinyattn.tensor import Constant, Tensor, new_leaf, number_or_array
 
 _one_at_a_time = allocate_lock()
-_a_leaf = tensor([0.0])
-_ALONE = sys.getrefcount(raw(_a_leaf))
-"""References to the numbers of a leaf that nobody shares."""
 _HERE = os.path.dirname(os.path.abspath(__file__))
 _CALLERS = tuple(os.path.join(_HERE, name) for name in ("function.py", "program.py", "recording.py"))
 
@@ -151,7 +148,7 @@ class Record:
         if left := [*self._read, *watched.readings]:
             raise reads_numbers(left[0])
         for x in self.inner.values():
-            if sys.getrefcount(raw(x)) > _ALONE:
+            if x.code is None:  # `ta.tensor` notes where it is called, detach does not
                 raise detached_outside(x)
         for x, order in self._orders:
             if x.order != order:
