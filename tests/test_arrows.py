@@ -27,6 +27,7 @@ MUST_NOT_IMPORT: dict[str, set[str]] = {
     "arguments": UPPER, "explain": UPPER, "composed": UPPER, "places": UPPER, "mode": UPPER,
     "check": {"nn", "optim", "train", "learn", "cli"},
     "symbolic": {"nn", "optim", "train", "learn", "cli"},
+    "compiled": {"check", "symbolic", "nn", "optim", "train", "learn", "handover", "cli"},
     "handover": {"train", "learn", "cli"},
     "nn": {"ops", "kernels", "check", "symbolic", "handover", "train", "learn", "cli"},
     "optim": {"ops", "kernels", "check", "symbolic", "nn", "handover", "train", "learn", "cli"},
