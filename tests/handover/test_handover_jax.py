@@ -171,14 +171,14 @@ def test_float32_is_told() -> None:
 
 SHARDED = """
 import jax, numpy as np, tinyattn as ta
-from jax.sharding import NamedSharding, PartitionSpec
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from tinyattn import handover, nn
 jax.config.update("jax_enable_x64", True)
 assert len(jax.devices()) == 4
 rng = np.random.default_rng(0)
 layer, x = nn.TransformerBlock(6, 2, 8, rng=0), rng.normal(size=(8, 5, 6))
 f = handover.to_jax(lambda x: (layer(x) ** 2).mean(), ta.tensor(x), model=layer)
-mesh = jax.make_mesh((4,), ("batch",))
+mesh = Mesh(np.array(jax.devices()), ("batch",))
 spread = jax.device_put(x, NamedSharding(mesh, PartitionSpec("batch")))
 everywhere = jax.device_put(f.parameters, NamedSharding(mesh, PartitionSpec()))
 assert {shard.data.shape for shard in spread.addressable_shards} == {(2, 5, 6)}
