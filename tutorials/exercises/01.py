@@ -86,6 +86,16 @@ def one_axis_only(f, w, h):
     return slopes
 
 
+def one_for_each_row(f, w, h):
+    slopes = []
+    for i in range(len(w)):
+        up, down = w.copy(), w.copy()
+        up[i] += h
+        down[i] -= h
+        slopes.append((f(up) - f(down)) / (2 * h))
+    return np.array(slopes)
+
+
 def all_at_once(f, w, h):
     return np.full(w.shape, (f(w + h) - f(w - h)) / (2 * h))
 
@@ -102,6 +112,7 @@ CENTRAL = Exercise(
         Case((cube, 2.0, 0.1), 12.01),  # 3x² + h²
         Case((cube, -1.0, 0.5), 3.25),
         Case((sine, 0.0, 0.5), math.sin(0.5) / 0.5),
+        Case((sine, math.pi, 0.5), -math.sin(0.5) / 0.5),  # falling
     ),
     sample=lambda rng: (bent, rng.normal(), rng.uniform(0.1, 0.5)),
     properties=(
@@ -162,6 +173,10 @@ CENTRAL = Exercise(
                 "this is the slope for a tiny step of your own, or from a formula; walk the h that is given.",
                 "这是自己另取的极小步长（或公式）给出的斜率；要用给定的h。",
             ),
+        ),
+        Wrong(
+            lambda f, x, h: abs(f(x + h) - f(x - h)) / (2 * h),
+            ("without its sign: where f falls, the slope is negative.", "丢了符号：f下降的地方，斜率是负的。"),
         ),
     ),
     hints=(
@@ -240,6 +255,13 @@ GRADIENT = Exercise(
             (
                 "made for arrays with one axis; w may have more. Make the step with np.zeros(w.shape).",
                 "只适用于一个轴的数组；w可以有更多的轴。用np.zeros(w.shape)来建步长数组。",
+            ),
+        ),
+        Wrong(
+            one_for_each_row,
+            (
+                "one slope for each row of w; every entry needs one of its own.",
+                "w的每一行一个斜率；每个元素都要有自己的。",
             ),
         ),
     ),

@@ -66,6 +66,16 @@ def skipping_products(leaves, steps):
     return values
 
 
+def products_not_kept(leaves, steps):
+    values = list(leaves)
+    for op, left, right in steps:
+        if op == "add":
+            values.append(values[left] + values[right])
+        else:
+            _ = values[left] * values[right]
+    return values
+
+
 def solve_needed(leaves, steps, place):
     wanted, waiting = set(), [place]
     while waiting:
@@ -87,6 +97,13 @@ def with_doubles(leaves, steps, place):
         return []
     _, left, right = steps[place - len(leaves)]
     return [left, right] + with_doubles(leaves, steps, left) + with_doubles(leaves, steps, right)
+
+
+def left_only(leaves, steps, place):
+    if place < len(leaves):
+        return []
+    _, left, right = steps[place - len(leaves)]
+    return sorted({left, right, *left_only(leaves, steps, left)})
 
 
 def leaves_themselves(leaves, steps, place):
@@ -165,6 +182,10 @@ RUN = Exercise(
         Wrong(
             skipping_products,
             ('steps that multiply are left out: their op is "multiply".', '漏掉了相乘的步骤：它们的op是"multiply"。'),
+        ),
+        Wrong(
+            products_not_kept,
+            ("products are computed, but not appended to the values.", "乘积算了，却没有接到values后面。"),
         ),
     ),
     hints=(
@@ -246,6 +267,13 @@ NEEDED = Exercise(
             (
                 "a step is looked up that is not there: the leaves come first, so it is steps[place - len(leaves)].",
                 "查找了一个不存在的步骤：叶子排在前面，所以应当是steps[place - len(leaves)]。",
+            ),
+        ),
+        Wrong(
+            left_only,
+            (
+                "only the left input is followed further; the right one has inputs, too.",
+                "只沿左边的输入追下去了；右边的也有自己的输入。",
             ),
         ),
     ),

@@ -131,6 +131,13 @@ SLOPE = Exercise(
             lambda s, t, x: 2 * s * x + 2 * s * t,
             ("multiplied out, x² carries s², so its slope is 2 s² x.", "展开后x²带着s²，所以它的斜率是2 s² x。"),
         ),
+        Wrong(
+            lambda s, t, x: s,
+            (
+                "this is the slope of the inside; the square has one, too: 2 (s x + t).",
+                "这只是里面的斜率；平方也有斜率：2 (s x + t)。",
+            ),
+        ),
     ),
     hints=(
         ("Name the inside: u = s x + t, and the result is u².", "给里面起个名字：u = s x + t，结果是u²。"),

@@ -221,6 +221,13 @@ SUM_TO = Exercise(
                 "原来没有的轴要消去；keepdims=True只用于大小为1的轴。",
             ),
         ),
+        Wrong(
+            lambda g, shape: np.broadcast_to(g, shape),
+            (
+                "broadcast_to goes the other way, from small to large; here it must be undone.",
+                "broadcast_to的方向相反，是从小到大；这里要把它撤销。",
+            ),
+        ),
     ),
     hints=(
         (

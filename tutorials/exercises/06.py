@@ -59,6 +59,17 @@ TANH = Exercise(
             ("(1 - y)² is not 1 - y²: only y is squared.", "(1 - y)²不是1 - y²：只有y要平方。"),
         ),
         Wrong(lambda g, y: g * (1 - y ^ 2), ("^ is no power in Python: write y**2.", "Python里^不是乘方：要写y**2。")),
+        Wrong(
+            lambda g, y: y * (1 - y**2),
+            (
+                "y stands where g should: what arrives is multiplied with the slope.",
+                "该写g的地方写了y：要用传来的g乘斜率。",
+            ),
+        ),
+        Wrong(
+            lambda g, y: g / (1 - y**2),
+            ("divided by the slope; what arrives is multiplied with it.", "除以了斜率；传来的g要乘斜率。"),
+        ),
     ),
     hints=(
         ("Let SymPy differentiate tanh(x).", "让SymPy对tanh(x)求导。"),
@@ -108,6 +119,10 @@ DIVISOR = Exercise(
         Wrong(lambda g, a, b: -g / b, ("a is missing, and b must be squared.", "少了a，b也没有平方。")),
         Wrong(
             lambda g, a, b: -g * b / a**2, ("a and b are exchanged: b stands below the bar.", "a和b弄反了：b在分母上。")
+        ),
+        Wrong(
+            lambda g, a, b: -g * a * b**2,
+            ("multiplied with b²; it stands below the bar: / b**2.", "乘了b²；它应当在分母上：/ b**2。"),
         ),
     ),
     hints=(

@@ -262,6 +262,10 @@ VJP = Exercise(
                 "g @ s只是一行的加权平均；多行时用(g * s).sum(axis=-1, keepdims=True)。",
             ),
         ),
+        Wrong(
+            lambda g, s: s * (g - s),
+            ("s is subtracted; it is the mean of g, weighted with s.", "减去的是s；应当减去按s加权的g的平均。"),
+        ),
     ),
     hints=(
         ("The Jacobian is diag(s) - s sᵀ. Multiply it with g.", "雅可比矩阵是diag(s) - s sᵀ。把它乘到g上。"),
@@ -358,6 +362,14 @@ CROSS = Exercise(
                 "np.eye(n): y has a column for each class, so np.eye(c)[targets].",
                 "用了np.eye(n)：y的每一列是一个类别，所以是np.eye(c)[targets]。",
             ),
+        ),
+        Wrong(
+            lambda x, targets: -np.eye(x.shape[1])[targets] / len(targets),
+            ("only -y; the shares p, softmax of the scores, are missing.", "只有-y；少了份额p，即分数的softmax。"),
+        ),
+        Wrong(
+            lambda x, targets: solve_cross_entropy_gradient(x, targets).sum(axis=0),
+            ("the rows were added up; x has a gradient for each row.", "把各行加起来了；x的每一行各有自己的梯度。"),
         ),
     ),
     hints=(

@@ -262,6 +262,13 @@ ATTEND = Exercise(
                 "每个分数是各自压缩的；份额加起来必须是1：要用softmax。",
             ),
         ),
+        Wrong(
+            lambda q, K, V: ta.relu(K @ q) @ V,
+            (
+                "relu in place of softmax: the weights do not sum to 1. Lesson 13 tries it.",
+                "用relu代替了softmax：权重加起来不是1。第13课会试这个。",
+            ),
+        ),
     ),
     hints=(
         (

@@ -180,6 +180,10 @@ ROWS = Exercise(
                 "行的和丢了轴，于是对到列上去了：要用keepdims=True，或直接用ta.softmax。",
             ),
         ),
+        Wrong(
+            lambda Q, K, V: ta.softmax(Q @ V.mT, axis=-1) @ V,
+            ("the queries were compared with the values; it is the keys that answer.", "查询与值比较了；回答的是键。"),
+        ),
     ),
     hints=(
         ("Three lines, as for one query: scores, weights, sum.", "和一个查询时一样，三行：分数、权重、求和。"),

@@ -192,6 +192,13 @@ ADDITIVE = Exercise(
                 "w @ ...是沿倒数第二个轴加的；隐藏的轴是最后一个：... @ w。",
             ),
         ),
+        Wrong(
+            lambda Q, K, W_q, W_k, w: ta.tanh(ta.expand_dims(Q, 1) + ta.expand_dims(K, 0)) @ w,
+            (
+                "W_q and W_k are not used: each side goes through its own matrix first.",
+                "没有用W_q和W_k：两边要先各自乘上自己的矩阵。",
+            ),
+        ),
     ),
     hints=(
         (

@@ -80,6 +80,13 @@ RELU = Exercise(
             lambda Q, K, V: ta.softmax(Q @ K.mT) @ V,
             ("softmax is still there; relu(scores) / m takes its place.", "用的还是softmax；应当换成relu(分数) / m。"),
         ),
+        Wrong(
+            lambda Q, K, V: ta.relu(Q @ K.mT) @ V / ta.sqrt(ta.size_of(K, 0)),
+            (
+                "divided by the root of the number of keys; here by the number itself.",
+                "除以了键的个数的平方根；这里要除以个数本身。",
+            ),
+        ),
     ),
     hints=(
         ("As attention in lesson 11, with another line in the middle.", "同第11课的注意力，只是中间一行不同。"),

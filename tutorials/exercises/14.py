@@ -181,6 +181,10 @@ SCORES = Exercise(
                 "写成了Vᵀ G：传到A的是G Vᵀ，每个查询一行，每个键一列。",
             ),
         ),
+        Wrong(
+            lambda G, A, V: G @ V.T - ((G @ V.T) * A).sum(axis=-1, keepdims=True),
+            ("the factor A in front is missing.", "前面少了因子A。"),
+        ),
     ),
     hints=(
         ("First what reaches A: a matrix product, G Vᵀ.", "先求传到A的：是矩阵乘积，G Vᵀ。"),
