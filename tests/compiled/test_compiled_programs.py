@@ -326,6 +326,22 @@ def test_gradients_reach_parameters_and_what_is_behind_an_argument():
     assert w.grad.tolist() == [[18.0, 36.0]]
 
 
+def test_a_program_in_a_graph_is_checked_run_on_other_numbers_and_has_no_formula():
+    w = ta.tensor(np.eye(3), requires_grad=True)
+    weights = ta.compile(lambda x: ta.softmax(x @ w))
+    x = ta.tensor(np.arange(6.0).reshape(2, 3) / 7, requires_grad=True)
+    report = ta.check_gradients(lambda x: (weights(x) ** 2).sum(), x.data)
+    assert report and "right up to order 2" in str(report)
+    y = weights(x)
+    node = ta.Graph.of(y).nodes[-1]
+    assert node.op_name == "compiled <lambda>" and node.shape == (2, 3)
+    np.testing.assert_array_equal(node.op.forward(x.data * 2, w.data * 3), ta.softmax((x * 2) @ (w * 3)).data)
+    with pytest.raises(ta.GraphError, match=r"compiled\.f"):
+        node.op.forward(x.data + 0j, w.data + 0j)
+    with pytest.raises(ta.TinyattnError, match=r"compiled\.f"):
+        ta.derive((y * y).sum(), [x])
+
+
 def test_a_training_with_an_optimiser_is_that_of_the_tape():
     losses = []
     for compiled in (False, True):

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tinyattn.arguments import values_of
+from tinyattn.arguments import constant, values_of
 from tinyattn.autodiff import gradients_of, reachable
 from tinyattn.compiled.entrance import entrance, has_entrance
 from tinyattn.compiled.program import Program, rebuilt
@@ -178,12 +178,22 @@ class Compiled:
 
     def _op(self, program: Program, inputs: tuple[Tensor, ...], tensors: list[Tensor], args: Any, kwargs: Any) -> Op:
         """The whole function as one operation; its gradient is another program, gradients of that go by the tape."""
-        arrays = [values_of(x) for x in tensors]
+
+        def numbers(given: Any) -> tuple[list[Any], dict[int, Any]]:
+            """The arrays of the arguments, and of the inputs by identity, with the numbers that the op is given."""
+            known = {id(x): array for x, array in zip(inputs, given, strict=True)}
+            return [known.get(id(x), values_of(x)) for x in tensors], known
 
         def forward(*given: Any) -> Any:
-            found = program.values(arrays)
-            value = self._by_tape(args, kwargs) if found is None else program.tensors(found)[0]
-            return values_of(value)
+            if any(type(array) is not type(values_of(x)) or array.dtype != x.dtype for array, x in zip(given, inputs)):
+                raise other_numbers_than_floats(self.__name__)
+            arrays, known = numbers(given)
+            found = program.values(arrays, known)
+            if found is not None:
+                return values_of(program.tensors(found)[0])
+            if all(array is values_of(x) for array, x in zip(given, inputs, strict=True)):
+                return values_of(self._by_tape(args, kwargs))
+            return values_of(composed(*map(constant, given)))
 
         def composed(*given: Tensor) -> Any:
             place = {id(x): y for x, y in zip(inputs, given, strict=True)}
@@ -192,20 +202,19 @@ class Compiled:
             return self.f(*again, **more)
 
         def rule(g: Any, y: Any, *given: Any) -> Any:
+            arrays, known = numbers(given)
             places = [next((n for n, x in enumerate(tensors) if x is y), y) for y in inputs]
-            key = flattened(args, kwargs)[2]
-            pull = self._program(
-                "pull", (key, tuple(map(_place_key, places))), [*arrays, g], tensors, args, kwargs, places
-            )
-            found = pull.values([*arrays, g])
+            key = flattened(args, kwargs)[2], tuple(map(_place_key, places))
+            pull = self._program("pull", key, [*arrays, g], tensors, args, kwargs, places)
+            found = pull.values([*arrays, g], known)
             if found is None:
-                y = composed(*inputs)
-                return [values_of(x) for x in gradients_of(y, list(inputs), g)]
+                return [values_of(x) for x in gradients_of(composed(*inputs), list(inputs), g)]
             return [x if x.__class__ is np.ndarray else kind(x) for x, kind in zip(found, pull.kinds, strict=True)]
 
         names = tuple(f"x{n}" for n in range(len(inputs)))
+        meaning = "no formula: this is a program; look at the function itself, compiled.f"
         return Op(
-            f"compiled {self.__name__}", forward, rule, "", inputs=names, composed=composed, sample=lambda rng: []
+            f"compiled {self.__name__}", forward, rule, meaning, inputs=names, composed=composed, sample=_no_calls
         )
 
     # -- programs ----------------------------------------------------------------------------------------------------
@@ -292,6 +301,10 @@ class Compiled:
         return f"compile({self.__name__}), {count} program{'' if count == 1 else 's'}"
 
 
+def _no_calls(rng: Any) -> list[Any]:
+    return []
+
+
 def _entered(table: dict[Any, Program], args: tuple[Any, ...]) -> Any:
     """What the short way in gives; None where there is none for these arguments."""
     try:
@@ -299,6 +312,17 @@ def _entered(table: dict[Any, Program], args: tuple[Any, ...]) -> Any:
     except AttributeError:  # an argument without a shape
         return None
     return None if program is None else program.enter(args)
+
+
+def other_numbers_than_floats(name: str) -> GraphError:
+    """Say that a program has no exact or complex reading."""
+    return GraphError(
+        message(
+            f"compile: {name} is a program here, for floating-point numbers of one type.",
+            "Exact and complex numbers go through the operations that it was made from.",
+            "Use the function itself, compiled.f, for that.",
+        )
+    )
 
 
 def not_one_tensor(name: str, kind: str) -> GraphError:

@@ -118,15 +118,19 @@ class Program:
                 return False
         return True
 
-    def values(self, arrays: Sequence[Any]) -> list[Any] | None:
-        """Run on arrays; None where the tape has to say it: a number that does not exist, or a row out of range."""
+    def values(self, arrays: Sequence[Any], instead: dict[int, Any] | None = None) -> list[Any] | None:
+        """Run on arrays; None where the tape has to say it: a number that does not exist, or a row out of range.
+
+        ``instead`` has other numbers for tensors from outside, by their identity.
+        """
+        outside = [x._value if instead is None else instead.get(id(x), x._value) for x in self.outside]
         try:
             instance = self.free.pop()
         except IndexError:  # another thread is in it, or this is a call inside the call
             instance = self._instance()
         run, quiet = instance
         try:
-            found = quiet.run(run, *arrays, *[x._value for x in self.outside])
+            found = quiet.run(run, *arrays, *outside)
         except NO_NUMBER:
             return None
         finally:
