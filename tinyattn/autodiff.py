@@ -18,12 +18,12 @@ from tinyattn import explain
 from tinyattn import functions as ta
 from tinyattn.arguments import constant, values_of
 from tinyattn.errors import DTypeError
+from tinyattn.kernels.small import owned
 from tinyattn.mode import mode, switched
 from tinyattn.ops.helpers import carefully
 from tinyattn.quick import all_finite, check_contract, quick_walk
 from tinyattn.tensor import Tensor, latest, tensor
 
-ndarray = np.ndarray
 _by_creation = attrgetter("order")
 Observer = Callable[[Tensor, int, Any], None]
 
@@ -190,12 +190,12 @@ def seed_for(output: Tensor, seed: Any, name: str) -> Any:
 def backward(output: Tensor, seed: Any = None) -> None:
     """Add the gradient of ``output`` to ``.grad`` of every leaf it depends on; see `Tensor.backward`."""
     start = seed_for(output, seed, "backward")
-    for x, g in propagate([output], [start]).items():
-        notes = x.own_notes()
+    for x in list(found := propagate([output], [start])):
+        notes, g = x.own_notes(), found.pop(x)
         if x.op is None and notes.grad is not None:
             notes.grad = np.add(notes.grad, g)
         else:  # results, kept by retain_grad, never carry sums over
-            notes.grad = g.copy() if g.__class__ is ndarray else np.array(g)
+            notes.grad = owned(g)
 
 
 def gradients_of(output: Tensor, wrt: Sequence[Tensor], seed: Any = None, create_graph: bool = False) -> list[Tensor]:

@@ -81,3 +81,27 @@ def test_other_dtypes_take_the_plain_way() -> None:
         assert (small.matrix_product(a, a) == 80).all() and small.matrix_product(a, a).dtype == dtype
     mixed = small.matrix_product(np.ones((80, 80), np.float32), np.ones((80, 80)))
     assert mixed.dtype == np.float64
+
+
+def test_an_array_is_taken_over_only_when_nobody_else_holds_it() -> None:
+    found = {"a": np.ones(3), "b": np.ones(3)}
+    other, part = found["b"], np.ones((2, 2))[0]
+    a, b = found.pop("a"), found.pop("b")
+    assert small.owned(a) is a
+    assert small.owned(b) is not b and other is b
+    assert small.owned(part) is not part  # a view: somebody may hold what it looks at
+    a.flags.writeable = False
+    assert small.owned(a) is not a
+    assert small.owned(np.float64(2)).shape == ()
+
+
+def test_a_gradient_shares_its_memory_with_nothing() -> None:
+    x = ta.tensor(np.ones((40, 30)), requires_grad=True)
+    u, v = ta.tensor(np.zeros((40, 30)), requires_grad=True), ta.tensor(np.zeros((30, 40)), requires_grad=True)
+    seed = np.ones((40, 30))
+    y = (x + u) + v.mT
+    y.backward(seed)
+    grads = [leaf.grad for leaf in (x, u, v)]
+    for i, one in enumerate(grads):
+        assert one is not None and one.flags.writeable
+        assert not any(np.shares_memory(one, other) for other in [*grads[:i], seed, x.data, u.data, v.data, y.data])

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import math
+import sys
 from typing import Any
 
 import numpy as np
@@ -51,6 +52,26 @@ def _ones(size: int, dtype: Any) -> Any:
     ones = np.ones((size, size), dtype)
     ones.flags.writeable = False
     return ones
+
+
+def owned(g: Any) -> Any:
+    """An array of one's own with these numbers: ``g`` itself where nothing but the caller's variable holds it."""
+    if g.__class__ is np.ndarray and g.base is None and g.flags.writeable and sys.getrefcount(g) <= _ALONE:
+        return g
+    return np.array(g)
+
+
+def _holders(g: Any) -> int:
+    return sys.getrefcount(g)
+
+
+def _holders_of_one_variable() -> int:
+    """What is counted when only the caller's variable holds an array: versions of Python differ."""
+    g = np.empty(0)
+    return _holders(g)
+
+
+_ALONE = _holders_of_one_variable()
 
 
 def spread(g: Any, shape: tuple[int, ...]) -> Any:
