@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from support import altered
 
 import tinyattn as ta
 from tinyattn.check import check_gradients
@@ -91,6 +92,47 @@ def test_right_gradients_raise_no_alarm(start):
 @pytest.mark.parametrize("start", range(0, 1000, 100))
 def test_right_gradients_raise_no_alarm_over_a_thousand_seeds(start):
     assert [alarm for seed in range(start, start + 100) for alarm in alarms(seed)] == []
+
+
+def larger(seed):
+    """Hundreds of kinks: along a random direction some are always near."""
+    rng = np.random.default_rng(seed)
+    d, n = int(rng.choice([8, 16, 32, 48])), int(rng.choice([4, 8, 16]))
+    dtype = np.float32 if seed % 3 == 0 else np.float64
+    if seed % 2:
+        network = lambda x, a, b, c: ta.relu(ta.relu(x @ a) @ b) @ c
+        return network, [rng.normal(size=s).astype(dtype) for s in ((n, d), (d, 2 * d), (2 * d, d), (d, 3))]
+    return ta.nn.TransformerBlock(d, 4, rng=seed), [rng.normal(size=(1, n, d)).astype(dtype)]
+
+
+def alarms_of_larger(seeds):
+    found = []
+    for seed in seeds:
+        f, inputs = larger(seed)
+        report = check_gradients(f, *inputs, seed=seed, order=1)
+        if not report:
+            found.append((seed, str(report)))
+    return found
+
+
+@pytest.mark.parametrize("seed", [0, 5, 10, 55])
+def test_kinks_close_by_raise_no_alarm(seed):
+    assert alarms_of_larger([seed]) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("start", range(0, 200, 50))
+def test_kinks_close_by_raise_no_alarm_over_many_seeds(start):
+    assert alarms_of_larger(range(start, start + 50)) == []
+
+
+def test_a_wrong_rule_among_kinks_close_by_is_still_found(rng):
+    leaky = altered(REGISTRY["relu"], vjps=(lambda g, y, x: np.where(x > 0, g * 1.01, 0.0),))
+    x, a, b = (rng.normal(size=shape) for shape in ((8, 32), (32, 64), (64, 3)))
+    report = check_gradients(lambda x, a, b: ta.apply(leaky, (x @ a,), ()) @ b, x, a, b, order=1)
+    assert report.verdict == "wrong" and report.blame.op == "relu"
+    hidden = check_gradients(lambda x, a, b: ta.relu(x @ a) @ b + (x.detach() ** 2).sum(), x, a, b, order=1)
+    assert hidden.mistake == "detached branch"
 
 
 @pytest.mark.parametrize("op", OPS, ids=lambda op: op.name)

@@ -187,7 +187,7 @@ class Step:
         self.subject, self.order, self.check = subject, order, check
         self.rng, self.report = check.rng, check.report
         self.constant = False
-        self.random = self.bent = False
+        self.random = self.bent = self.halted = False
         self.exact: Any = None
         self.fused: frozenset[int] = frozenset()
         self.cotangents: Arrays = []
@@ -427,6 +427,7 @@ class Step:
                 pushed = self.recorded.push(self.directions)
         except Exception as error:
             self.report.note(f"forward mode does not run: {type(error).__name__}: {words_of(error)}")
+            self.halted = True
             return 1
         found = float(sum(np.add.reduce(c * p, axis=None) for c, p in zip(self.cotangents, pushed, strict=True)))
         along = [float(np.add.reduce(g * d, axis=None)) for g, d in zip(self.gradients, self.directions, strict=True)]

@@ -33,6 +33,8 @@ def only_kinks(step: Step) -> bool:
         noted += words
     report.rows = [row for row in report.rows if row.passed or row.order != step.order]
     report.remainder = float("nan")
+    if report.exact == "different":
+        report.exact = "different at the kink, where a rule may choose its slope"
     step.bent = True
     for each in noted[:3]:
         report.note(each)

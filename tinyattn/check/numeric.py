@@ -16,6 +16,7 @@ import numpy as np
 
 NEAR = (6, 8, 10, 12, 14)  # steps 2^-6 ... 2^-14: enough for a smooth function of ordinary size
 FAR = (0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26)
+CLOSE = (16, 18, 20, 22, 24)
 GOOD = 1e-8  # relative error at which no further steps are tried
 
 
@@ -108,6 +109,11 @@ def slope_of(
     if not found.error <= good * abs(found.value):
         found = min(found, _best(values, FAR), key=lambda each: each.error)
     _look_at_sides(values, found)
+    if found.kink and max(values.sides) < CLOSE[-1]:  # at the point, or beside it?  Nearer steps tell
+        for power in CLOSE:
+            values.at(power)
+        found.kink, found.left, found.right = "", found.value, found.value
+        _look_at_sides(values, found)
     if claimed is not None:
         found.remainder = taylor(values, claimed, off)
     return found
@@ -138,7 +144,7 @@ def _look_at_sides(values: Values, found: Slope) -> None:
         scale = 2.0**power
         sides.append(((values.middle - behind) * scale, (ahead - values.middle) * scale, 4 * values.noise * scale))
     finer, sides = sides, _trusted(sides)
-    if len(sides) < 3 or _settles(finer[len(sides) :], _steep(*sides[-1][:2])):
+    if len(sides) < 3 or _settles(finer[len(sides) :], *sides[-1][:2]):
         return
     (left_before, right_before, _), (left, right, noise) = sides[-3], sides[-1]
     steep, steep_before = _steep(left, right), _steep(left_before, right_before)
@@ -158,9 +164,13 @@ def _steep(left: float, right: float) -> float:
     return max((abs(side) for side in (left, right) if math.isfinite(side)), default=0.0)
 
 
-def _settles(finer: list[tuple[float, float, float]], steep: float) -> bool:
-    """Whether nearer to the point it is flat, as beside a jump: what happens farther off is no kink of the point."""
-    return any(_steep(left, right) + noise < 0.5 * steep for left, right, noise in finer)
+def _settles(finer: list[tuple[float, float, float]], left: float, right: float) -> bool:
+    """Whether nearer to the point it is flat, or both sides meet: what happens farther off is no kink of the point."""
+    steep, gap = _steep(left, right), abs(right - left)
+    return any(
+        _steep(near, other) + noise < 0.5 * steep or abs(other - near) + 2 * noise < 0.5 * gap
+        for near, other, noise in finer
+    )
 
 
 def _trusted(sides: list[tuple[float, float, float]]) -> list[tuple[float, float, float]]:
