@@ -29,8 +29,8 @@ from tinyattn.kernels import threads
 from tinyattn.kernels.allocator import warm
 from tinyattn.ops.helpers import sum_to
 
-SIDE = 256  # queries and keys of a tile: 256 KB of float32; tiles of half and of twice the side are slower
-AREA = SIDE * SIDE  # scores of a tile
+SIDE = {"f": 320, "d": 256}  # queries and keys of a tile, by dtype.char: 400 and 512 KB; half or twice is slower
+AREA = 65_536  # from so many scores on, tiles pay
 GROUP = 2 * AREA  # scores at once of short sequences, several heads together: fewer calls, still in the cache
 FEW = 4  # so many parts at least, where the sizes allow it
 SAFE = {"f": 40.0, "d": 300.0}  # by dtype.char: up to here exp(score) is far from overflow, also when summed
@@ -46,15 +46,15 @@ class Saved(NamedTuple):
 Share = tuple[slice, ...]  # of each leading axis
 
 
-def shares(heads: tuple[int, ...], n: int, m: int) -> Iterator[Share]:
+def shares(heads: tuple[int, ...], n: int, m: int, side: int) -> Iterator[Share]:
     """Parts of all heads, by sizes alone: one head of a long sequence, several of short ones."""
-    together = max(1, GROUP // (min(n, SIDE) * min(m, SIDE))) if min(n, m) < SIDE else 1
+    together = max(1, GROUP // (min(n, side) * min(m, side))) if min(n, m) < side else 1
     steps = []
     for size in reversed(heads):  # whole last axes while they fit, then a part of the next one
         steps.append(min(size, together))
         together = max(1, together // size)
     axes = zip(heads, reversed(steps), strict=True)
-    return itertools.product(*(tuple(sides(size, 0, step)) for size, step in axes))
+    return itertools.product(*(tuple(sides(0, size, step)) for size, step in axes))
 
 
 class Heads:
@@ -68,13 +68,13 @@ class Heads:
         self.k, self.v = k[share], v[share]  # (..., m, d), (..., m, d_v)
         self.kt = np.ascontiguousarray(self.k.mT)  # (..., d, m)  a transposed view is up to twice as slow
         *self.heads, self.n, _ = self.q.shape
-        self.m, self.scale = self.k.shape[-2], scale
-        self.long = self.n > SIDE or self.m > SIDE
+        self.m, self.scale, self.side = self.k.shape[-2], scale, SIDE[self.q.dtype.char]
+        self.long = self.n > self.side or self.m > self.side
         if self.long:  # read by many tiles
             self.k, self.v = np.ascontiguousarray(self.k), np.ascontiguousarray(self.v)
         self.keep = None if keep is None else keep[share]  # (..., n, m)
         self.behind = self.m - self.n if causal else None  # causal is aligned at the end: key <= query + behind
-        self.room = np.empty(math.prod(self.heads) * min(self.n, SIDE) * min(self.m, SIDE), self.q.dtype)
+        self.room = np.empty(math.prod(self.heads) * min(self.n, self.side) * min(self.m, self.side), self.q.dtype)
 
     def large(self) -> bool:
         """Whether a score may be so large that exp needs a shift."""
@@ -88,7 +88,7 @@ class Heads:
         if self.behind is None or j.stop <= i.start + self.behind + 1:
             yield i, j
             return
-        half = (i.start + i.stop + 1) // 2 if i.stop - i.start > SIDE // 2 else i.stop
+        half = (i.start + i.stop + 1) // 2 if i.stop - i.start > self.side // 2 else i.stop
         for rows in (slice(i.start, half), slice(half, i.stop)):
             columns = slice(j.start, min(j.stop, rows.stop + self.behind))
             if rows.start < rows.stop and columns.start < columns.stop:
@@ -124,10 +124,10 @@ class Heads:
 
     def means(self, i: slice) -> tuple[Any, Any]:
         """exp(scores) v summed over the keys, (..., rows, d_v), and the sums of the rows, (..., rows)."""
-        ones = np.ones(SIDE, self.q.dtype)
+        ones = np.ones(self.side, self.q.dtype)
         total = np.zeros((*self.heads, i.stop - i.start, self.v.shape[-1]), self.q.dtype)
         sums = np.zeros(total.shape[:-1], self.q.dtype)
-        for j in sides(self.m):
+        for j in sides(0, self.m, self.side):
             for rows, columns in self.pieces(i, j):
                 tile = self.scores(rows, columns)
                 np.exp(tile, out=tile)
@@ -142,7 +142,7 @@ class Heads:
         total = np.zeros((*self.heads, i.stop - i.start, self.v.shape[-1]), self.q.dtype)
         sums, shift = np.zeros(total.shape[:-1], self.q.dtype), np.zeros(total.shape[:-1], self.q.dtype)
         highest = np.full_like(sums, -np.inf)
-        for j in sides(self.m):
+        for j in sides(0, self.m, self.side):
             for rows, columns in self.pieces(i, j):
                 tile = self.scores(rows, columns)
                 self.lower(tile, rows, columns)
@@ -175,7 +175,8 @@ class Heads:
         g1, v1t = _with_column(g, y, sums), _with_row_of_ones(self.v)  # (..., n, d_v + 1), (..., d_v + 1, m)
         apart = self.long and not all(x.flags.c_contiguous for x in out)  # much is added up, in one piece of memory
         d_q, d_k, d_v = into = [np.empty(x.shape, x.dtype) if apart else x for x in out]
-        tiles = [pair for j in sides(keys.stop, keys.start) for i in sides(self.n) for pair in self.pieces(i, j)]
+        places = ((i, j) for j in sides(keys.start, keys.stop, self.side) for i in sides(0, self.n, self.side))
+        tiles = [piece for i, j in places for piece in self.pieces(i, j)]
         put = np.matmul if tiles == [(slice(0, self.n), slice(0, self.m))] else _add_product
         for x in into if put is _add_product else ():
             x[...] = 0
@@ -199,7 +200,7 @@ def _add_product(a: Any, b: Any, out: Any) -> None:
     out += a @ b
 
 
-def sides(stop: int, start: int = 0, step: int = SIDE) -> Iterator[slice]:
+def sides(start: int, stop: int, step: int) -> Iterator[slice]:
     """An axis, or a part of it, cut into the sides of tiles."""
     return (slice(first, min(first + step, stop)) for first in range(start, stop, step))
 
@@ -240,14 +241,14 @@ class Whole:
             for part in (q, k, v)
         )
         self.keep = None if keep is None else np.broadcast_to(keep, (*self.heads, self.n, self.m))
-        self.causal, self.scale = causal, scale
+        self.causal, self.scale, self.side = causal, scale, SIDE[q.dtype.char]
 
     def parts(self, size: int) -> list[tuple[Share, int, slice]]:
         """Heads, and where these are few, stretches of an axis of that size, each with its number."""
-        heads = list(shares(self.heads, self.n, self.m))
-        count = min(-(-FEW // len(heads)), -(-size // SIDE))
-        step = -(-size // (count * SIDE)) * SIDE
-        return [(share, place, cut) for place, cut in enumerate(sides(size, 0, step)) for share in heads]
+        heads = list(shares(self.heads, self.n, self.m, self.side))
+        count = min(-(-FEW // len(heads)), -(-size // self.side))
+        step = -(-size // (count * self.side)) * self.side
+        return [(share, place, cut) for place, cut in enumerate(sides(0, size, step)) for share in heads]
 
     def of(self, share: Share) -> Heads:
         """The work on one part."""
@@ -287,7 +288,7 @@ def forward(q: Any, k: Any, v: Any, keep: Any, causal: bool, scale: Any) -> tupl
         if large := heads.large():
             careful.append(share)
         y_here, sums_here, shifts_here = (x[share] for x in (y_full, sums, shifts))
-        for i in sides(queries.stop, queries.start):
+        for i in sides(queries.start, queries.stop, whole.side):
             if large:
                 total, row_sums, shift = heads.careful_means(i)
                 shifts_here[..., i] = shift
