@@ -47,7 +47,7 @@ HOW = """## What makes it so
   dispatch for each node.
 * **Compiled.** `ta.compile(f)` writes a recorded function out as a straight-line NumPy program, forward and backward:
   no node, no loop, buffers made once.
-* **Tiles.** Attention over many words never holds its scores: 256 x 256 of them at a time stay in the cache, forward
+* **Tiles.** Attention over many words never holds its scores: some 300 x 300 of them at a time stay in the cache, forward
   keeps one number a row, backward computes them again (`tinyattn/kernels/tiles.py`). Where Cauchy and Schwarz bound
   the scores, no maximum is looked for; the sum of a row divides the result, not the weights.
 * **Threads of ours, one for each core, and a BLAS of one thread in each.** Heads, tiles of large products and, with
