@@ -330,3 +330,39 @@ def test_a_rule_that_assigns_is_decided_exactly():
     x = np.random.default_rng(0).normal(size=(3, 2))
     assert ta.check_rule(lambda table: table[ids], right, x).exact == "equal"
     assert ta.check_rule(lambda table: table[ids], overwritten, x).exact == "different"
+
+
+MOVES = {
+    "sign": lambda c: -c,
+    "twice": lambda c: c * 2,
+    "a millionth": lambda c: c * (1 + 2.0**-20),
+    "nothing": lambda c: c * 0,
+    "something added": lambda c: c + 0.01,
+}
+
+
+@pytest.mark.parametrize("op", OPS, ids=lambda op: op.name)
+def test_no_fault_of_a_rule_passes(op):
+    """Each rule made wrong in each way, at each of the op's samples: the random numbers let none through."""
+    rng = np.random.default_rng(2)
+
+    def moved_by(move, slot):
+        def wrong(g, y, *rest):
+            saved, operands = (rest[0], rest[1:]) if op.saves else (None, rest)
+            inputs, params = op.split(operands)
+            made = list(op.pull(g, y, saved, list(inputs), params, [True] * len(inputs)))
+            made[slot] = move(made[slot])
+            return tuple(made)
+
+        return altered(op, vjps=wrong)
+
+    for inputs, params in op.sample(rng):
+        inputs = [np.asarray(x, float) for x in inputs]
+        result = op.forward(*inputs, *params)
+        y, saved = result if op.saves else (result, None)
+        made = op.pull(np.asarray(rng.normal(size=np.shape(y)))[()], y, saved, inputs, params, [True] * len(inputs))
+        for slot, c in enumerate(made):
+            for name, move in MOVES.items():
+                if c is None or np.array_equal(move(np.asarray(c)), c):
+                    continue
+                assert not exact_check(of_call(moved_by(move, slot), inputs, params)), (slot, name, params)

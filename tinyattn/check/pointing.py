@@ -368,7 +368,7 @@ def _not_added_up(step: Step) -> None:
     ]
     if off:
         report.note(f"every rule is right by itself, but their contributions to {', '.join(off)} were not added up")
-    elif step.exact is not None and step.exact and _is_what_was_recorded(step):
+    elif step.exact and not step.exact.cut and _is_what_was_recorded(step):
         report.verdict, report.remainder = "right", float("nan")
         report.rows = [row for row in report.rows if row.passed or row.order != step.order]
         step.bent = True
