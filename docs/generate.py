@@ -30,7 +30,7 @@ from tinyattn.files import write_whole  # noqa: E402
 from tinyattn.ops import REGISTRY, Op  # noqa: E402
 from tinyattn.ops.describing import calls  # noqa: E402
 from tinyattn.symbolic import op_formulas, prove_at_sizes, prove_rule  # noqa: E402
-from tinyattn.symbolic.explicit import LONG_CALLS  # noqa: E402
+from tinyattn.symbolic.explicit import CALLS, LONG_CALLS  # noqa: E402
 from tinyattn.symbolic.rules import ALL_SIZES  # noqa: E402
 
 Functions = Mapping[str, Callable[..., Any]]
@@ -165,13 +165,14 @@ def formulas(op: Op) -> tuple[str, list[str]]:
 def proof(op: Op) -> str:
     """How it is known that the op's rule is right, over the calls of its sampler."""
     verdicts = []
+    elsewhere = "sizes 1 to 4" if op.name in CALLS else "the sizes of its sample"  # an op of one's own has no others
     longer = calls(*LONG_CALLS[op.name]()) if op.name in LONG_CALLS else lambda rng: []
     for inputs, params in (*longer(np.random.default_rng(0)), *op.sample(np.random.default_rng(0))):
         found = prove_rule(op, inputs, dict(zip(op.param_names, params, strict=True)))
         if not found:
             raise ta.RuleError(str(found))
-        verdicts.append("all sizes" if found.verdict == ALL_SIZES else "sizes 1 to 4")
-    if "sizes 1 to 4" in verdicts and not (found := prove_at_sizes(op)):
+        verdicts.append("all sizes" if found.verdict == ALL_SIZES else elsewhere)
+    if op.name in CALLS and elsewhere in verdicts and not (found := prove_at_sizes(op)):
         raise ta.RuleError(str(found))
     first = verdicts[0 if op.name in LONG_CALLS else TELLING.get(op.name, 0)]  # of the call that the table shows
     others = sorted(set(verdicts) - {first})

@@ -6,10 +6,11 @@ as tuples of non-negative numbers, shapes without -1, masks and indices as array
 
 from __future__ import annotations
 
+import functools
 import math
 import operator
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, SupportsIndex, TypeAlias
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, SupportsIndex, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -33,6 +34,35 @@ if TYPE_CHECKING:  # numpy.typing costs a tenth of importing NumPy, and only typ
 
     TensorLike: TypeAlias = Tensor | ArrayLike
 Axis = SupportsIndex | Sequence[SupportsIndex] | None
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def argument_names(function: Callable[..., Any]) -> tuple[str, ...]:
+    """What a function can be given by name."""
+    code = function.__code__
+    return code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+
+
+def refuse_unknown(name: str, given: Iterable[str], known: Sequence[str]) -> None:
+    """Answer a keyword that a function does not have, such as PyTorch's ``dim``, with the names that it has."""
+    for keyword in given:
+        if keyword not in known:
+            raise explain.unknown_argument(name, keyword, known)
+
+
+def known_arguments(function: F) -> F:
+    """Let a function answer the keywords of other libraries in words."""
+    name, known = function.__name__, argument_names(function)
+
+    @functools.wraps(function)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        if kwargs:
+            refuse_unknown(name, kwargs, known)
+        return function(*args, **kwargs)
+
+    return wrapper  # type: ignore[return-value]
+
 
 # -- operands ----------------------------------------------------------------------------------------------------------
 
@@ -64,6 +94,8 @@ def _numbers(data: Any, dtype: DTypeLike | None) -> np.ndarray:
         data = data._value
     elif isinstance(data, (list, tuple)) and any(isinstance(part, Tensor) for part in data):
         raise explain.list_of_tensors()
+    elif hides_entries(data):
+        raise explain.masked()
     try:
         array = np.asarray(data)
         wanted = array.dtype if dtype is None else np.dtype(dtype)
@@ -74,6 +106,11 @@ def _numbers(data: Any, dtype: DTypeLike | None) -> np.ndarray:
         if kind.kind not in "fiub" or kind.itemsize > 8:
             raise explain.not_numbers(kind)
     return array.astype(wanted, copy=False)
+
+
+def hides_entries(data: Any) -> bool:
+    """Whether this is one of NumPy's masked arrays, with something masked."""
+    return hasattr(data, "filled") and bool(np.any(data.mask))
 
 
 _constants: dict[tuple[Any, Any, Any], np.ndarray] = {}
@@ -111,7 +148,7 @@ def as_tensors(operands: Any) -> tuple[Tensor, ...]:
 
 def floating(x: Tensor) -> Tensor:
     """The tensor itself, or whole numbers cast to float64 where an operation needs fractions."""
-    return x if x.dtype.kind == "f" else apply(elementwise.cast, (x,), (np.dtype(np.float64),))
+    return x if x._value.dtype.kind == "f" else apply(elementwise.cast, (x,), (np.dtype(np.float64),))
 
 
 def operand_list(tensors: Any, name: str) -> tuple[Tensor, ...]:
@@ -161,6 +198,8 @@ def yes_or_no(value: Any, name: str, what: str) -> bool:
 
 def one_axis(axis: Any, ndim: int, name: str, x: Tensor | None = None) -> int:
     """One axis as a non-negative number."""
+    if type(axis) is int and -ndim <= axis < ndim:
+        return axis % ndim
     number = whole_number(axis, name, "axis")
     if not -ndim <= number < ndim:
         count = "is no axis" if ndim == 0 else "is 1 axis" if ndim == 1 else f"are {ndim} axes"
@@ -174,13 +213,18 @@ def axis_tuple(axis: Any, x: Tensor, name: str) -> tuple[int, ...]:
     """An axis argument, that is None for all, a number or several, as a tuple of non-negative numbers."""
     ndim = x.ndim
     if axis is None:
-        return tuple(range(ndim))
+        return _every_axis(ndim)
     if isinstance(axis, (tuple, list)):
         found = tuple(one_axis(a, ndim, name, x) for a in axis)
         if len(set(found)) < len(found):
             raise unfit(AxisError, name, x, f"axis={tuple(axis)} names an axis twice.", "Each axis can be named once.")
         return found
     return (one_axis(axis, ndim, name, x),)
+
+
+@functools.cache
+def _every_axis(ndim: int) -> tuple[int, ...]:
+    return tuple(range(ndim))
 
 
 def shape_tuple(shape: tuple[Any, ...], name: str) -> tuple[int, ...]:
@@ -284,6 +328,8 @@ def key_part(part: Any) -> Any:
         return part
     if isinstance(part, Tensor):
         part = part.data
+    elif hides_entries(part):
+        raise explain.masked()
     if isinstance(part, (float, str, bytes, dict, set)):
         why = "An index is a whole number, a slice, or an array of whole numbers or booleans."
         raise IndexRangeError(message(f"index: {part!r} is a {type(part).__name__}.", why))

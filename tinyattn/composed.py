@@ -17,13 +17,16 @@ import numpy as np
 from tinyattn import functions as ta
 from tinyattn.arguments import (
     Axis,
+    argument_names,
     axis_tuple,
     boolean,
+    constant,
     floating,
     in_range,
     one_axis,
     one_number,
     operand,
+    refuse_unknown,
     whole_array,
     whole_number,
     yes_or_no,
@@ -52,10 +55,11 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 def named_by_caller(function: F) -> F:
     """Let the result carry the caller's line and variable, as the result of a single op does; an error too."""
-    name = function.__name__
+    name, known = function.__name__, argument_names(function)
 
     @functools.wraps(function)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
+        refuse_unknown(name, kwargs, known)
         try:
             result = function(*args, **kwargs)
         except (ShapeError, AxisError, DTypeError, ArgumentError, ArgumentTypeError, IndexRangeError) as error:
@@ -687,8 +691,12 @@ def rms_norm(x: TensorLike, gain: TensorLike, eps: float = 1e-5) -> Tensor:
     tensor([[0.84852814, 1.13137085]], shape=(1, 2))
     """
     x = operand(x, "rms_norm")
+    scale = gain if isinstance(gain, Tensor) else constant(gain, x.dtype, "rms_norm")
+    if x.ndim and scale.shape not in ((), x.shape[-1:]):
+        why, instead = "It needs one number for each entry of a row.", f"Give it the shape {x.shape[-1:]}."
+        raise unfit(ShapeError, "rms_norm", x, f"gain {scale.shape} does not fit.", why, instead)
     root = ta.sqrt(mean(square(x), -1, keepdims=True) + one_number(eps, "rms_norm", "eps"))
-    return x / root * gain
+    return x / root * scale
 
 
 @named_by_caller

@@ -51,8 +51,10 @@ def failed_call(op: Op, inputs: Sequence[Tensor], params: tuple[Any, ...], error
     named = dict(zip(op.param_names, params, strict=True))
     shown = _pairs(names, shapes)
     extra = "".join(f", {name}={value}" for name, value in named.items() if isinstance(value, (int, float, str, tuple)))
+    usual = _broadcast if "broadcast" in str(error) and len(shapes) > 1 else None  # for an op of one's own
+    reason = REASONS.get(op.name, usual)
     try:
-        why, instead = REASONS[op.name](names, shapes, named) if op.name in REASONS else ("", "")
+        why, instead = reason(names, shapes, named) if reason else ("", "")
     except (ValueError, IndexError, TypeError):
         why, instead = "", ""
     places = ((name, place_text(x)) for name, x in zip(reversed(names), reversed(inputs), strict=True))
@@ -62,6 +64,9 @@ def failed_call(op: Op, inputs: Sequence[Tensor], params: tuple[Any, ...], error
     words = str(error).rstrip(".")
     if isinstance(error, (FloatingPointError, Warning)):  # warnings turned into errors, or np.errstate(all="raise")
         return NanError(message(f"{call}: {words}.", "", made))
+    if "negative integer power" in words:
+        why, advice = "Whole numbers to a negative power are no whole numbers.", "Write ta.tensor(..., dtype=float)."
+        return DTypeError(message(f"{call}: the base is of {inputs[0].dtype}.", why, f"{advice} {made}".strip()))
     if isinstance(error, MemoryError):
         return ShapeError(message(f"{call}: the result does not fit into memory.", "", made))
     if isinstance(error, IndexError):
@@ -100,6 +105,15 @@ def _hint(names: Sequence[str], shapes: Shapes) -> str:
     if len(a) == 1 and len(b) == 2 and a[0] == b[0]:
         return f"Did you mean {left}[:, None], shape {(a[0], 1)}, one number for each row?"
     return "Insert an axis of size 1 with expand_dims, or reshape one of them."
+
+
+def _where(names: Sequence[str], shapes: Shapes, params: dict[str, Any]) -> Reason:
+    why, instead = _broadcast(names, shapes, params)
+    if why:
+        return why, instead
+    condition = params["condition"].shape
+    why, _ = _broadcast([*names, "condition"], [*shapes, condition], params)
+    return f"The condition has shape {condition}. {why}", "It needs one True or False for each entry of the result."
 
 
 def _matmul(names: Sequence[str], shapes: Shapes, params: dict[str, Any]) -> Reason:
@@ -180,7 +194,8 @@ def _attention(names: Sequence[str], shapes: Shapes, params: dict[str, Any]) -> 
 
 
 REASONS: dict[str, Callable[[Sequence[str], Shapes, dict[str, Any]], Reason]] = {
-    **dict.fromkeys(("add", "subtract", "multiply", "divide", "power", "maximum", "minimum", "where"), _broadcast),
+    **dict.fromkeys(("add", "subtract", "multiply", "divide", "power", "maximum", "minimum"), _broadcast),
+    "where": _where,
     **dict.fromkeys(("max", "min"), _empty),
     **dict.fromkeys(("concatenate", "stack"), _join),
     **dict.fromkeys(("index", "take_along_axis"), _index),
@@ -208,6 +223,13 @@ def not_an_array(data: Any, error: Exception) -> Exception:
     """Rows of several lengths, text, and whatever else NumPy makes no array of."""
     what = f"cannot make an array of this {type(data).__name__}: {error}."
     return ArgumentTypeError(message(what, "", "Rows must be equally long."))
+
+
+def masked() -> Exception:
+    """A masked array with entries that do not count."""
+    why = "A tensor has no mask, so what is hidden there would become ordinary numbers."
+    what = "a masked array with hidden entries was given where numbers are expected."
+    return ArgumentTypeError(message(what, why, "Write array.filled(0), and hand the mask to ta.where or keep=."))
 
 
 def not_numbers(dtype: Any) -> Exception:
@@ -249,6 +271,39 @@ def not_one_number(x: Tensor) -> Exception:
             "float, item, truth and an empty format need exactly one.",
             "Pick an entry first, reduce with .sum() or .mean(), or ask (t > 0).all().",
         )
+    )
+
+
+_NO_RULE = {
+    "//": "t / x, or t.data // x for the numbers",
+    "%": "t - (t.data // x) * x, whose gradient is the one of t % x between its jumps",
+    "divmod": "divmod(t.data, x)",
+    "round": "t.data.round()",
+    "~": "~t.data for a mask",
+    "&": "(t > 0) & (t < 1): comparisons give masks",
+    "|": "(t < 0) | (t > 1): comparisons give masks",
+    "^": "(t > 0) ^ (t > 1) for masks, t ** x for a power",
+}
+
+
+def no_rule_for(symbol: str, x: Tensor) -> Exception:
+    """An operator of Python that jumps from value to value, or works on bits."""
+    why = "It jumps between whole values, so its slope is 0 wherever it has one."
+    if symbol in "~&|^":
+        why = "It works on bits and masks, which have no slope."
+    wrong = f"{symbol} is not supported on a tensor; it was asked for {describe(x)}."
+    return ArgumentTypeError(message(wrong, why, f"Write {_NO_RULE[symbol]}."))
+
+
+_OTHER_SPELLINGS = {"dim": "axis", "dims": "axis", "keepdim": "keepdims", "axes": "axis", "keep_dims": "keepdims"}
+
+
+def unknown_argument(function: str, wrong: str, known: Sequence[str]) -> Exception:
+    """A keyword that a function does not have: mostly PyTorch's."""
+    near = _OTHER_SPELLINGS.get(wrong, "")
+    instead = f"Write {near}=..., as in NumPy." if near in known else ""
+    return ArgumentTypeError(
+        message(f"{function}: there is no argument {wrong!r}.", f"Its arguments are {', '.join(known)}.", instead)
     )
 
 

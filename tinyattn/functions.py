@@ -22,6 +22,7 @@ from tinyattn.arguments import (
     full_shape,
     in_range,
     key_part,
+    known_arguments,
     mask_for,
     one_axis,
     one_number,
@@ -488,6 +489,7 @@ def _reduce(op: Any, x: TensorLike, axis: Axis, keepdims: bool) -> Tensor:
     return apply(op, (tensor,), (axis_tuple(axis, tensor, op.name), yes_or_no(keepdims, op.name, "keepdims")))
 
 
+@known_arguments
 def sum(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """Add up along the given axes; all of them by default.
 
@@ -513,6 +515,7 @@ def sum(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
     return _reduce(reductions.sum, x, axis, keepdims)
 
 
+@known_arguments
 def max(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """Find the largest entry along the given axes; ties share the gradient equally.
 
@@ -540,6 +543,7 @@ def max(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
     return _reduce(reductions.max, x, axis, keepdims)
 
 
+@known_arguments
 def min(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """Find the smallest entry along the given axes; ties share the gradient equally.
 
@@ -567,6 +571,7 @@ def min(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
     return _reduce(reductions.min, x, axis, keepdims)
 
 
+@known_arguments
 def prod(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """Multiply along the given axes; the gradient is right where entries are 0, too.
 
@@ -772,14 +777,15 @@ def matrix_transpose(x: TensorLike) -> Tensor:
             [2.]], shape=(2, 1))
     """
     tensor = operand(x, "matrix_transpose")
-    if tensor.ndim < 2:
+    ndim = tensor.ndim
+    if ndim < 2:
         hint = "For a row of a vector write x[None, :], for a column x[:, None]."
         raise unfit(AxisError, "matrix_transpose", tensor, "a matrix has two axes.", "", hint)
-    ndim = tensor.ndim
     order = (1, 0) if ndim == 2 else (*range(ndim - 2), ndim - 1, ndim - 2)
     return apply(shapes.transpose, (tensor,), (order,))
 
 
+@known_arguments
 def expand_dims(x: TensorLike, axis: Axis) -> Tensor:
     """Insert axes of size 1 at the given places of the result.
 
@@ -808,6 +814,7 @@ def expand_dims(x: TensorLike, axis: Axis) -> Tensor:
     return apply(shapes.expand_dims, (tensor,), (found,))
 
 
+@known_arguments
 def squeeze(x: TensorLike, axis: Axis = None) -> Tensor:
     """Drop axes of size 1; all of them by default.
 
@@ -864,6 +871,7 @@ def broadcast_to(x: TensorLike, shape: Any) -> Tensor:
     return apply(shapes.broadcast_to, (operand(x, "broadcast_to"),), (shape_tuple((shape,), "broadcast_to"),))
 
 
+@known_arguments
 def concatenate(tensors: Sequence[TensorLike], axis: int = 0) -> Tensor:
     """Join tensors along an axis that they have.
 
@@ -889,6 +897,7 @@ def concatenate(tensors: Sequence[TensorLike], axis: int = 0) -> Tensor:
     return apply(shapes.concatenate, pieces, (one_axis(axis, pieces[0].ndim, "concatenate", pieces[0]),))
 
 
+@known_arguments
 def stack(tensors: Sequence[TensorLike], axis: int = 0) -> Tensor:
     """Join tensors of one shape along a new axis.
 
@@ -977,6 +986,7 @@ def index(x: TensorLike, key: Any) -> Tensor:
     return apply(indexing.index, (tensor,), (parts,))
 
 
+@known_arguments
 def take_along_axis(x: TensorLike, indices: ArrayLike, axis: int = -1) -> Tensor:
     """For each place along an axis read the entry that ``indices`` names there.
 
@@ -1022,6 +1032,7 @@ def take_along_axis(x: TensorLike, indices: ArrayLike, axis: int = -1) -> Tensor
 # -- fused ops ---------------------------------------------------------------------------------------------------
 
 
+@known_arguments
 def softmax(x: TensorLike, axis: int = -1, keep: ArrayLike | None = None) -> Tensor:
     """Turn scores into weights that are positive and sum to 1 along an axis.
 
@@ -1059,6 +1070,7 @@ def softmax(x: TensorLike, axis: int = -1, keep: ArrayLike | None = None) -> Ten
     return apply(softmaxes.softmax, (floating(tensor),), (along, mask))
 
 
+@known_arguments
 def log_softmax(x: TensorLike, axis: int = -1) -> Tensor:
     """The logarithm of `softmax`, finite where softmax itself would round to 0.
 

@@ -93,9 +93,11 @@ def call_function(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) 
         try:
             return ours(*args, **kwargs)
         except TypeError as error:
-            if isinstance(error, ArgumentTypeError) or "argument" not in str(error):
+            said = str(error).splitlines()[0].rstrip(".")
+            sought = "there is no argument" if isinstance(error, ArgumentTypeError) else "argument"
+            if sought not in said:
                 raise
-            wrong = f"{_spelled(function)} on a tensor: {error}."
+            wrong = f"{_spelled(function)} on a tensor: {said}."
             raise ArgumentTypeError(message(wrong, "Only the arguments that tinyattn has are taken.")) from None
     if function in _SHAPES:
         return _SHAPES[function](*map(values_of, args), **kwargs)
@@ -183,7 +185,7 @@ def _warn_of_loss(x: Tensor) -> None:
 
 
 _READERS = (
-    "numpy.testing", "numpy._core.arrayprint", "numpy.lib._npyio", "numpy.ma", "matplotlib", "pandas", "_pytest"
+    "numpy.testing", "numpy._core.arrayprint", "numpy.lib._npyio", "matplotlib", "pandas", "_pytest"
 )
 
 

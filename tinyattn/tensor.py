@@ -22,6 +22,7 @@ from tinyattn.errors import ShapeError
 from tinyattn.mode import mode, switches
 from tinyattn.names import describe, stored_target
 from tinyattn.ops import elementwise, linear
+from tinyattn.ops import shape as shapes
 from tinyattn.places import ENGINE, PACKAGE, note_place, outside_package, place_of, recent
 
 if TYPE_CHECKING:
@@ -111,6 +112,15 @@ def _in_place(op: ops.Op) -> Callable[[Any, Any], Tensor]:
     return update
 
 
+def _refused(symbol: str) -> Callable[..., Any]:
+    """An operator of Python that has no gradient worth having."""
+
+    def refuse(self: Any, *others: Any) -> Any:
+        raise explain.no_rule_for(symbol, self)
+
+    return refuse
+
+
 def _comparison(compare: Callable[[Any, Any], Any]) -> Callable[[Any, object], Any]:
     """A comparison is not differentiable: it gives a plain boolean array, which `where` and masks take."""
     return lambda self, other: compared(compare, self, other)
@@ -148,7 +158,7 @@ class Tensor:
 
     _value: Any  # ndarray, or a NumPy scalar for 0-d: a fifth of the cost of a 0-d array
     op: ops.Op | None
-    _left: Any  # the input, or the first of two; all of them as a tuple when there are more
+    _left: Any  # the input, or the first of two; otherwise all of them as a tuple
     _right: Tensor | None  # a tuple for one or two would double what the cycle collector has to walk through
     params: tuple[Any, ...]
     order: int  # creation number; `assign` renews it, which is how a stale graph is noticed
@@ -185,7 +195,7 @@ class Tensor:
     @property
     def ndim(self) -> int:
         """How many axes there are."""
-        return len(self._value.shape)
+        return self._value.ndim  # type: ignore[no-any-return]
 
     @property
     def size(self) -> int:
@@ -212,6 +222,8 @@ class Tensor:
     @property
     def mT(self) -> Tensor:
         """The last two axes exchanged: the transpose of each matrix."""
+        if self._value.ndim == 2:  # the commonest case without the function's checks: two thirds of its time
+            return unary(shapes.transpose, self, ((1, 0),))
         return functions.matrix_transpose(self)
 
     @property
@@ -365,6 +377,14 @@ class Tensor:
     __gt__, __ge__ = _comparison(operator.gt), _comparison(operator.ge)
     __hash__ = object.__hash__
 
+    __floordiv__ = __rfloordiv__ = _refused("//")
+    __mod__ = __rmod__ = _refused("%")
+    __divmod__ = __rdivmod__ = _refused("divmod")
+    __round__, __invert__ = _refused("round"), _refused("~")
+    __and__ = __rand__ = _refused("&")
+    __or__ = __ror__ = _refused("|")
+    __xor__ = __rxor__ = _refused("^")
+
     def __pow__(self, exponent: Any) -> Tensor:
         if type(exponent) is int:
             return apply(elementwise.integer_power, (self,), (exponent,))
@@ -497,15 +517,15 @@ def binary(op: ops.Op, a: Any, b: Any, up: int = 3) -> Tensor:
     return _recorded(op, value, a, b, (), a.requires_grad or b.requires_grad, up)
 
 
-def unary(op: ops.Op, x: Any) -> Tensor:
-    """Apply an op of one input and no parameters: `apply` without what it needs for the other cases."""
+def unary(op: ops.Op, x: Any, params: tuple[Any, ...] = ()) -> Tensor:
+    """Apply an op of one input: `apply` without what it needs for several."""
     if x.__class__ is not Tensor and not isinstance(x, Tensor):
         x = constant(x, name=op.name)
     try:
-        value = op.forward(x._value)
+        value = op.forward(x._value, *params) if params else op.forward(x._value)
     except Exception as error:
-        raise explain.failed_call(op, (x,), (), error) from None
-    return _recorded(op, value, x, None, (), x.requires_grad, 3)
+        raise explain.failed_call(op, (x,), params, error) from None
+    return _recorded(op, value, x, None, params, x.requires_grad and op.differentiable, 3)
 
 
 def apply(op: ops.Op, inputs: tuple[Tensor, ...], params: tuple[Any, ...] = ()) -> Tensor:
@@ -528,25 +548,19 @@ def apply(op: ops.Op, inputs: tuple[Tensor, ...], params: tuple[Any, ...] = ()) 
     >>> ta.apply(REGISTRY["sum"], (ta.tensor([[1.0, 2.0], [3.0, 4.0]]),), ((0,), False))
     tensor([4., 6.], shape=(2,))
     """
-    if len(inputs) > 1:
-        dtype = inputs[0]._value.dtype
-        if any([x._value.dtype is not dtype for x in inputs]):
-            inputs = _one_dtype(inputs)
-    requires, saved = False, None
-    for x in inputs:
-        if x.requires_grad:
-            requires = op.differentiable
-            break
+    if len(inputs) == 1 and not op.saves:
+        return unary(op, inputs[0], params)
+    dtype = inputs[0]._value.dtype
+    if any([x._value.dtype is not dtype for x in inputs]):
+        inputs = _one_dtype(inputs)
+    requires, saved = op.differentiable and any([x.requires_grad for x in inputs]), None
     try:
-        if len(inputs) == 1:
-            value = op.forward(inputs[0]._value, *params)
-        else:
-            value = op.forward(*[x._value for x in inputs], *params)
+        value = op.forward(*[x._value for x in inputs], *params)
         if op.saves:
             value, saved = value
     except Exception as error:
         raise explain.failed_call(op, inputs, params, error) from None
-    left, right = inputs if len(inputs) == 2 else (inputs[0] if len(inputs) == 1 else inputs, None)
+    left, right = inputs if len(inputs) == 2 else (inputs, None)
     node = _recorded(op, value, left, right, params, requires, 2)  # the caller may be the learner's own line
     if saved is not None and node.op is not None:
         node.saved = saved

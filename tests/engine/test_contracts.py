@@ -727,5 +727,6 @@ def test_floating_point_errors_that_were_asked_for_name_the_op():
 
 
 def test_words_of_numpy_end_in_one_full_stop():
-    with pytest.raises(ta.ShapeError, match=r"negative integer powers are not allowed\.\n"):
-        ta.tensor([1, 2]) ** -1
+    seven = ta.Op("seven", lambda x: x.reshape(7), (lambda g, y, x: g,), "y[i] = x[i]", sample=lambda rng: [])
+    with pytest.raises(ta.ShapeError, match=r"into shape \(7,\)\.\n"):
+        seven(ta.tensor([1, 2]))

@@ -194,6 +194,92 @@ GOLDEN = {
           Write a matrix product with a triangle of ones. Where no gradient is wanted, write np.cumsum(t.data).
         """,
     ),
+    "whole division": (
+        """
+        x = ta.tensor([1.5, 2.5])
+        y = x // 2
+        """,
+        ta.ArgumentTypeError,
+        """
+        // is not supported on a tensor; it was asked for x: (2,).
+          It jumps between whole values, so its slope is 0 wherever it has one.
+          Write t / x, or t.data // x for the numbers.
+        """,
+    ),
+    "PyTorch's name of an axis": (
+        """
+        x = ta.tensor([[1.0, 2.0]])
+        y = ta.sum(x, dim=0)
+        """,
+        ta.ArgumentTypeError,
+        """
+        sum: there is no argument 'dim'.
+          Its arguments are x, axis, keepdims.
+          Write axis=..., as in NumPy.
+        """,
+    ),
+    "a masked array": (
+        """
+        x = ta.tensor(np.ma.array([1.0, 2.0], mask=[False, True]))
+        """,
+        ta.ArgumentTypeError,
+        """
+        tensor: a masked array with hidden entries was given where numbers are expected.
+          A tensor has no mask, so what is hidden there would become ordinary numbers.
+          Write array.filled(0), and hand the mask to ta.where or keep=.
+        """,
+    ),
+    "a condition of another shape": (
+        """
+        x = ta.tensor([1.0, 2.0])
+        y = ta.where(np.ones(4, bool), x, 0.0)
+        """,
+        ta.ShapeError,
+        """
+        where(x: (2,), 0: ()) does not fit.
+          The condition has shape (4,). Axis -1 has the sizes 2 and 4; they must be equal, or one of them 1.
+          It needs one True or False for each entry of the result. x was made at lesson.py:2.
+        """,
+    ),
+    "a gain that is too long": (
+        """
+        x = ta.tensor([[1.0, 2.0]])
+        y = ta.rms_norm(x, ta.tensor([1.0, 1.0, 1.0]))
+        """,
+        ta.ShapeError,
+        """
+        rms_norm(x: (1, 2)): gain (3,) does not fit.
+          It needs one number for each entry of a row.
+          Give it the shape (2,). x was made at lesson.py:2.
+        """,
+    ),
+    "whole numbers to a negative power": (
+        """
+        n = ta.tensor([1, 2])
+        y = n ** -1
+        """,
+        ta.DTypeError,
+        """
+        integer_power(n: (2,), exponent=-1): the base is of int64.
+          Whole numbers to a negative power are no whole numbers.
+          Write ta.tensor(..., dtype=float). n was made at lesson.py:2.
+        """,
+    ),
+    "an operation of one's own with shapes that do not broadcast": (
+        """
+        rule = lambda g, y, a, b: g
+        both = ta.Op("both", lambda a, b: a + b, (rule, rule), "y[...] = a[...] + b[...]", inputs=("a", "b"),
+                     sample=lambda rng: [])
+        x = ta.tensor([[1.0, 2.0], [3.0, 4.0]])
+        y = both(x, ta.tensor([1.0, 2.0, 3.0]))
+        """,
+        ta.ShapeError,
+        """
+        both(x: (2, 2), tensor: (3,)) does not fit.
+          Axis -1 has the sizes 2 and 3; they must be equal, or one of them 1.
+          Insert an axis of size 1 with expand_dims, or reshape one of them. tensor was made at lesson.py:6.
+        """,
+    ),
 }
 
 
@@ -223,3 +309,29 @@ def test_the_class_is_also_the_usual_one_of_python():
     for ours, pythons in usual.items():
         assert issubclass(ours, ta.TinyattnError)
         assert all(issubclass(ours, p) for p in (pythons if isinstance(pythons, tuple) else (pythons,)))
+
+
+@pytest.mark.parametrize("use", [
+    lambda t: t // 2, lambda t: 2 // t, lambda t: t % 2, lambda t: 2 % t, lambda t: divmod(t, 2), lambda t: round(t),
+    lambda t: round(t, 1), lambda t: ~t, lambda t: t & t, lambda t: True | t, lambda t: t ^ 1, lambda t: t.__rand__(1),
+], ids="// r// % r% divmod round round1 ~ & r| ^ r&".split())
+def test_python_operators_without_a_gradient_say_what_to_write(use):
+    with pytest.raises(ta.ArgumentTypeError, match=r"not supported on a tensor; it was asked for t: \(2,\)"):
+        t = ta.tensor([1.0, 2.0])
+        use(t)
+
+
+@pytest.mark.parametrize(("use", "names"), [
+    (lambda x: x.sum(dim=0), "sum: .* 'dim'"), (lambda x: ta.softmax(x, dim=-1), "softmax: .* 'dim'"),
+    (lambda x: ta.mean(x, axis=0, keepdim=True), "mean: .* 'keepdim'"),
+    (lambda x: ta.stack([x], dim=0), "stack: .* 'dim'"),
+    (lambda x: x.max(dims=0), "max: .* 'dims'"), (lambda x: ta.flip(x, dims=0), "flip: .* 'dims'"),
+], ids="sum softmax mean stack max flip".split())
+def test_a_keyword_of_another_library_is_answered_with_ours(use, names):
+    with pytest.raises(ta.ArgumentTypeError, match=r"(?s)there is no argument.*Write (axis|keepdims)=") as caught:
+        use(ta.tensor([[1.0, 2.0]]))
+    assert caught.match(names.replace(": .*", ": there is no argument"))
+
+
+def test_a_masked_array_that_hides_nothing_is_taken():
+    assert ta.tensor(np.ma.array([1.0, 2.0])).tolist() == [1.0, 2.0]

@@ -255,6 +255,8 @@ NOT_HERE = {
     "scope",
     "set_threads",
     "backward_in_parts",
+    "compile",
+    "sweep",
     "detect_nan",
     "show_versions",
     "apply",

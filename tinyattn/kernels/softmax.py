@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tinyattn.kernels.small import sums_along
+from tinyattn.kernels.small import FLOATS, sums_along
 
 
 def softmax(x: Any, axis: int, keep: Any) -> Any:
@@ -45,7 +45,7 @@ def _shifted_exp(x: Any, axis: int) -> Any:
     Small entries need no shift.  If the squares of all entries add up to less than 60 squared, none is beyond 60;
     that product costs a fifth of finding and subtracting the largest of each row.
     """
-    if x.dtype.kind == "f" and x.dtype.itemsize >= 4:
+    if x.dtype in FLOATS:
         entries = x.ravel()
         if entries.dot(entries) < 3600:
             return np.exp(x)

@@ -129,10 +129,14 @@ erf = _each("erf", _erf, lambda g, y, x: g * (2 * np.exp(-(x * x)) / math.sqrt(m
 absolute = _each(
     "abs", np.abs, lambda g, y, x: np.where(x > 0, g, np.where(x < 0, -g, 0)), "abs(x[...])", kinks="0 at 0"
 )
-relu = _each(
-    "relu", lambda x: np.maximum(x, zero_of(x)),
-    lambda g, y, x: np.where(x > zero_of(x), g, zero_of(g)), "maximum(x[...], 0)", kinks="0 at 0",
-)
+
+
+def _relu_rule(g: Any, y: Any, x: Any) -> Any:
+    zero = zero_of(x)
+    return np.where(x > zero, g, zero)
+
+
+relu = _each("relu", lambda x: np.maximum(x, zero_of(x)), _relu_rule, "maximum(x[...], 0)", kinks="0 at 0")
 
 
 def _integer_power_rule(g: Any, y: Any, x: Any, exponent: int) -> Any:

@@ -41,8 +41,8 @@ def summed_back(rule: Callable[..., Any], slot: int) -> Callable[..., Any]:
     The rule itself stays within reach as ``even``, for inputs of one shape, where nothing was copied.
     """
 
-    def whole(g: Any, y: Any, *inputs: Any) -> Any:
-        return sum_to(rule(g, y, *inputs), inputs[slot].shape)
+    def whole(g: Any, y: Any, a: Any, b: Any) -> Any:
+        return sum_to(rule(g, y, a, b), (b if slot else a).shape)
 
     whole.even = rule  # type: ignore[attr-defined]
     return whole
