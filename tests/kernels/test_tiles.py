@@ -191,6 +191,27 @@ def test_few_scores_keep_the_plain_form() -> None:
     assert not tiles.fit(*(x.astype(object) for x in arrays("float64", (), (), 300, 300, 2, 2)))
 
 
+@pytest.mark.parametrize(
+    ("q", "k", "v", "text"),
+    [
+        ((300, 8), (300, 9), (300, 8), "width 8 and a key 9"),
+        ((300, 8), (300, 8), (400, 8), "300 keys and 400 values"),
+        ((300, 8), (300, 8), (200, 8), "300 keys and 200 values"),
+        ((2, 300, 8), (3, 300, 8), (3, 300, 8), "do not broadcast"),
+    ],
+)
+def test_what_does_not_fit_is_refused_with_many_scores_too(q: Any, k: Any, v: Any, text: str) -> None:
+    with pytest.raises(ta.ShapeError, match=text):
+        ta.scaled_dot_product_attention(*(ta.tensor(np.ones(shape)) for shape in (q, k, v)))
+
+
+def test_sizes_without_rows_or_columns_keep_the_plain_form() -> None:
+    y = ta.scaled_dot_product_attention(np.ones((70_000, 0, 4)), np.ones((70_000, 3, 4)), np.ones((70_000, 3, 2)))
+    assert y.shape == (70_000, 0, 2)
+    y = ta.scaled_dot_product_attention(np.ones((70_000, 0)), np.ones((3, 0)), np.ones((3, 2)), scale=1.0)
+    assert (y.data == 1).all()
+
+
 @pytest.mark.parametrize("size", [1.0, 200.0])
 def test_memory_grows_with_the_words_and_not_with_their_square(size: float, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(threads.setting, "most", 1)  # so that the memory of tiles is counted once

@@ -268,7 +268,7 @@ def fit(q: Any, k: Any, v: Any) -> bool:
     heads = math.prod(np.broadcast_shapes(q.shape[:-2], k.shape[:-2]))
     many = heads * q.shape[-2] * k.shape[-2] >= AREA
     return (
-        many and q.dtype.char in SAFE and q.dtype == k.dtype == v.dtype
+        many and q.dtype.char in SAFE and q.dtype == k.dtype == v.dtype and k.shape[-2] == v.shape[-2]
         and all(bool(np.isfinite(part).all()) for part in (q, k, v))
     )  # fmt: skip
 
