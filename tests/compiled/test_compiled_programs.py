@@ -102,6 +102,7 @@ def test_tensors_and_arrays_share_a_program_and_many_shapes_are_met_again_quickl
             x = np.arange(float(n))
             for given in ((x, x), (ta.tensor(x), x), (x, ta.tensor(x))):
                 assert compiled(*given).item() == float((x * x).sum())
+            assert f"({n},)" in compiled.source  # that of the last call
     assert len(compiled.programs) == 3
 
 

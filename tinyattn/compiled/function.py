@@ -93,7 +93,7 @@ class Compiled:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Compute what the function computes."""
         if not kwargs and not switches.set:
-            result = _entered(self._enter, args)
+            result = self._entered(self._enter, args)
             if result is not None:
                 return result
         if switches.set and mode.watch is not None:  # somebody wants to see the operations: a recording, detect_nan
@@ -130,7 +130,7 @@ class Compiled:
         array([ 2., -4.])
         """
         if not kwargs and not switches.set:
-            result = _entered(self._enter_backward, args)
+            result = self._entered(self._enter_backward, args)
             if result is not None:
                 return result  # type: ignore[no-any-return]
         if switches.set and mode.watch is not None:
@@ -154,6 +154,17 @@ class Compiled:
             self._remember(self._enter_backward, program, args)
         return program.tensors(found[:1])[0]
 
+    def _entered(self, table: dict[Any, Program], args: tuple[Any, ...]) -> Any:
+        """What the short way in gives; None where there is none for these arguments."""
+        try:
+            program = table.get(tuple([x.shape for x in args]))
+        except AttributeError:  # an argument without a shape
+            return None
+        if program is None:
+            return None
+        self._latest = program
+        return program.enter(args)
+
     def _remember(self, table: dict[Any, Any], program: Program, args: Any) -> None:
         if len(table) > MOST:
             table.clear()
@@ -172,7 +183,7 @@ class Compiled:
     def _recorded(self, program: Program, tensors: list[Tensor], args: Any, kwargs: Any) -> Any:
         """The result as one operation of a graph, so that gradients go through it."""
         inputs = tuple({id(x): x for x in (*tensors, *program.outside) if x.requires_grad}.values())
-        if len({x.dtype for x in inputs}) > 1 or any(x.op is None and x.dtype.kind != "f" for x in inputs):
+        if len({x.dtype for x in inputs}) > 1:  # an op would bring them to one type
             return self.f(*args, **kwargs)
         return apply(self._op(program, inputs, tensors, args, kwargs), inputs)
 
@@ -303,15 +314,6 @@ class Compiled:
 
 def _no_calls(rng: Any) -> list[Any]:
     return []
-
-
-def _entered(table: dict[Any, Program], args: tuple[Any, ...]) -> Any:
-    """What the short way in gives; None where there is none for these arguments."""
-    try:
-        program = table.get(tuple([x.shape for x in args]))
-    except AttributeError:  # an argument without a shape
-        return None
-    return None if program is None else program.enter(args)
 
 
 def other_numbers_than_floats(name: str) -> GraphError:
