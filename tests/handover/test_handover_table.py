@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from handover.agree import TIGHT, far
+from handover.agree import FEW, TIGHT, far, graph_loss
 from support import altered
 
 import tinyattn as ta
@@ -32,6 +32,23 @@ def test_an_operation_means_the_same_in_the_words_of_the_standard_and_of_numpy(w
     f = handover.to_function(y)
     f.words = words(np)
     assert far(f(f.parameters), y) < TIGHT
+
+
+@pytest.mark.parametrize("name", REGISTRY)
+def test_an_operation_is_said_in_the_words_of_the_standard_and_no_others(name: str) -> None:
+    """array-api-strict has the standard's functions, and refuses whatever the standard does not promise."""
+    strict = pytest.importorskip("array_api_strict")
+    for inputs, params in REGISTRY[name].sample(np.random.default_rng(5)):
+        y = ta.apply(REGISTRY[name], tuple(map(ta.tensor, inputs)), params)
+        f = handover.to_function(y, strict)
+        assert far(np.asarray(f(f.parameters)), y) < TIGHT
+
+
+@pytest.mark.parametrize("seed", FEW)
+def test_a_random_graph_is_too(seed: int) -> None:
+    strict, y = pytest.importorskip("array_api_strict"), graph_loss(seed)
+    f = handover.to_function(y, strict)
+    assert far(np.asarray(f(f.parameters)), y) < TIGHT
 
 
 def test_a_wrong_saying_would_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:
