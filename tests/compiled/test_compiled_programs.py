@@ -222,6 +222,27 @@ def test_methods_and_functions_that_call_others_see_whether_their_model_learns()
             way(ids)
 
 
+stages = [nn.Linear(2, 2, rng=0), nn.Dropout(0.5, rng=0).train(False)]
+scales = [ta.tensor(2.0, requires_grad=True), ta.tensor(3.0, requires_grad=True)]
+
+
+def staged(x):
+    rows = [stage(x) for stage in stages]  # names inside a list that is built in one line
+    return sum((row.sum() * scale for row, scale in zip(rows, scales, strict=True)), start=0.0)
+
+
+def test_models_and_words_are_found_inside_comprehensions():
+    compiled, x = ta.compile(staged), np.ones((1, 2))
+    assert compiled.backward(x).item() == pytest.approx(staged(ta.tensor(x)).item())
+    assert "scales_1" in compiled.source and "d_scales_1" in compiled.source
+    stages[1].train()
+    try:
+        with pytest.raises(ta.GraphError, match="by chance"):
+            compiled.backward(x)
+    finally:
+        stages[1].train(False)
+
+
 def test_nothing_of_the_record_is_kept():
     compiled = ta.compile(ta.value_and_grad(lambda x: ta.tanh(x @ x).sum()))
     compiled(np.ones((31, 31)))

@@ -378,7 +378,7 @@ def _flat(x: Any, arrays: list[Any], tensors: list[Tensor]) -> Any:
         ) from None
     if type(x) in _PLAIN:
         return type(x), x
-    return type(x), x, tuple([module.training for module in modules_in([x, *getattr(x, "__dict__", {}).values()])])
+    return type(x), x, tuple([module.training for module in modules_in({"": x, **getattr(x, "__dict__", {})})])
 
 
 _PLAIN = {int, float, bool, str, bytes, complex, type(None)}
