@@ -156,6 +156,12 @@ def test_a_layer_takes_other_batches_and_lengths(name: str, x: ta.Tensor, rng: n
         assert far(f(f.parameters, other.data), LAYERS[name](other)) < TIGHT
 
 
+def test_free_axes_can_be_given_by_number(rng: np.random.Generator) -> None:
+    layer, x = nn.Linear(6, 2, rng=0), ta.tensor(rng.normal(size=(4, 6)))
+    f = handover.to_function(layer, np, x, dynamic={"x": {0: "n"}})
+    assert far(f(f.parameters, x.data[:1]), layer(x.data[:1])) < TIGHT
+
+
 def test_a_table_reaches_as_far_as_in_the_example(rng: np.random.Generator) -> None:
     f = handover.to_function(decoder(position="sinusoidal"), np, IDS, dynamic={"ids": ("batch", "n")})
     with pytest.raises(ta.ShapeError, match=r"a length of 7 is needed, and 6 was the longest(.|\n)*longer example"):
@@ -225,6 +231,10 @@ REFUSED: dict[str, tuple[Any, type[Exception], str]] = {
     "a shape that was baked in": (
         lambda: handover.to_function(ONE * 2.0)({}, np.ones(4)), ta.ShapeError,
         r"x has shape \(4,\), and was recorded with \(3,\)(.|\n)*dynamic={'x': \('n',\)}",
+    ),
+    "a parameter of another size": (
+        lambda: handover.to_function(nn.Linear(3, 2, False, rng=0), np, ONE)({"W": np.ones((4, 2))}, ONE.data),
+        ta.ShapeError, r"W has shape \(4, 2\)(.|\n)*Make the model in the new size",
     ),
     "an input too many": (lambda: handover.to_function(ONE * 2.0)({}, 1, 2), ta.ArgumentError, "2 inputs.*are 1: x"),
     "an unknown input": (lambda: handover.to_function(ONE * 2.0)({}, y=1), ta.ArgumentError, "no input is named y"),

@@ -96,9 +96,10 @@ def to_function(what: Any, xp: Any = np, *args: Any, dynamic: Dynamic | None = N
         ``numpy``, ``jax.numpy``, ``torch``, or another namespace of the array API standard.
     *args
         For a function: an example of its arguments.  Arrays and tensors become inputs, anything else is fixed.
-    dynamic : mapping from str to sequence, optional
-        For a function: axes whose lengths may differ later, ``{"x": ("batch", "n", None)}``; lengths of the same name
-        are equal.  Masks and tables of positions reach as far as in the example.
+    dynamic : mapping from str to sequence or mapping, optional
+        For a function: axes whose lengths may differ later, ``{"x": ("batch", "n", None)}``, or by number
+        ``{"x": {0: "batch"}}``; lengths of the same name are equal.  Masks and tables of positions reach as far as in
+        the example.
     model : Module, optional
         Gives the parameters its names for them, when ``what`` is not the module itself.
 

@@ -265,10 +265,11 @@ def _check_shape(argument: Argument, array: Any) -> None:
         for n, m, axis in zip(new, old, argument.axes or (None,) * len(old), strict=True)
     )
     if not fits:
+        instead = f"Record it again, or hand over a function: dynamic={{{argument.name!r}: {_example(old)}}}."
         raise ShapeError(message(
             f"{argument.name} has shape {new}, and was recorded with {old}.",
             "The shapes of a recorded graph are fixed, apart from the axes named in dynamic=...",
-            f"Record it again, or hand over a function: dynamic={{{argument.name!r}: {_example(old)}}}.",
+            instead if argument.kind == "input" else "Make the model in the new size and hand that over.",
         ))  # fmt: skip
 
 

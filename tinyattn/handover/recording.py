@@ -17,7 +17,7 @@ from tinyattn.handover.table import TABLE
 from tinyattn.mode import switched
 from tinyattn.tensor import Tensor, tensor
 
-Dynamic = Mapping[str, Sequence[str | None]]
+Dynamic = Mapping[str, Sequence[str | None] | Mapping[int, str]]
 _SHORTEST = 3
 _MARK = "\0"  # stands before the number of an argument, as a name that nobody else has
 
@@ -104,6 +104,8 @@ def _checked_axes(dynamic: dict[str, Any], arrays: dict[str, np.ndarray]) -> dic
         if name not in arrays:
             known = ", ".join(arrays) or "none"
             raise ArgumentError(f"dynamic: no array argument is named {name!r}; there are {known}.")
+        if isinstance(axes, Mapping):  # as ONNX's own exporters have it
+            dynamic[name] = axes = tuple(axes.get(axis) for axis in range(arrays[name].ndim))
         if len(tuple(axes)) != arrays[name].ndim:
             raise ArgumentError(message(
                 f"dynamic: {name} has shape {arrays[name].shape}, and {len(tuple(axes))} axes are named.", "",
