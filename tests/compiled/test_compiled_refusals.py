@@ -71,6 +71,18 @@ def test_what_would_happen_once_is_refused(name):
     assert words in str(caught.value)
 
 
+def test_what_a_function_keeps_on_the_side_is_not_taken_for_numbers_of_a_call():
+    kept = []
+
+    def keeping(x):
+        kept.append(x * 2)
+        return kept[-1] + 1
+
+    assert ta.compile(keeping)(X).tolist() == (X * 2 + 1).tolist()
+    with pytest.raises(ta.GraphError, match="Let the function return it"):
+        _ = kept[0].data
+
+
 def test_an_index_that_is_one_number_of_an_array_is_refused_as_a_number_it_is_a_setting():
     with pytest.raises(ta.GraphError, match="numbers of an argument"):
         ta.compile(lambda x, i: x[i])(X, np.array(1))

@@ -15,6 +15,7 @@ import numpy as np
 import tinyattn as ta
 from tinyattn.arguments import constant
 from tinyattn.errors import GraphError, message
+from tinyattn.mode import mode
 from tinyattn.names import line_of
 from tinyattn.ops import Op
 from tinyattn.places import OUTSIDE, find_place
@@ -77,6 +78,14 @@ def refuse_outside(name: str, frame: Any) -> None:
     path, line, _ = line_of(frame.f_code, frame.f_lasti)
     place = f"{path.replace(chr(92), '/').rsplit('/', 1)[-1]}:{line}"
     spelled = SPELLED.get(name, name)
+    if mode.watch is None:  # kept somewhere by the function, and read when the recording was over
+        raise GraphError(
+            message(
+                f"compile: {spelled} at {place} reads a tensor that was made while a function was recorded.",
+                "Its numbers are those of the recording, not those of a call; a program keeps nothing on the side.",
+                "Let the function return it.",
+            )
+        )
     if name in ("assign", "exchange", "backward"):
         raise GraphError(
             message(
