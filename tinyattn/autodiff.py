@@ -83,8 +83,9 @@ def propagate(
                 return found
         nodes = reachable(outputs)
         on_the_way = None if targets is None else _on_the_way(nodes, set(targets))
-        if targets is not None and observe is None and not create_graph:
-            found = walk(outputs, seeds, targets, on_the_way)
+        if targets is not None and on_the_way is not None and observe is None and not create_graph:
+            everything = len(on_the_way) == len(nodes) and all(x.op is None for x in targets)
+            found = quick_walk(outputs, seeds)[0] if everything else walk(outputs, seeds, targets, on_the_way)
             if all_finite(found.values()):
                 return found
         with carefully():
@@ -121,28 +122,29 @@ def walk(
     while waiting:
         node = heappop(waiting)[1]
         g = cotangents[node]
-        if node not in kept and node._grad is None:
+        if node not in kept and (node.notes is None or node.notes.grad is None):
             del cotangents[node]
-        for slot, contribution in _contributions(node, g, on_the_way, create_graph):
-            check_contract(node, slot, contribution)
-            if observe is not None:
-                observe(node, slot, contribution)
-            arrive(node.inputs[slot], contribution)
+        inputs = node.inputs
+        made = _contributions(node, inputs, g, on_the_way, create_graph)
+        for slot, (x, contribution) in enumerate(zip(inputs, made, strict=True)):
+            if contribution is not None:
+                check_contract(node, slot, x, contribution)
+                if observe is not None:
+                    observe(node, slot, contribution)
+                arrive(x, contribution)
     return cotangents
 
 
 def _contributions(
-    node: Any, g: Any, on_the_way: Collection[Tensor] | None, create_graph: bool
-) -> list[tuple[int, Any]]:
-    """The vector-Jacobian products of a node, each with the slot of the input that it is for."""
-    inputs = node.inputs
+    node: Any, inputs: tuple[Tensor, ...], g: Any, on_the_way: Collection[Tensor] | None, create_graph: bool
+) -> list[Any]:
+    """The vector-Jacobian products of a node: one for each input, None where none is wanted."""
     wanted = [x.requires_grad if on_the_way is None else x in on_the_way for x in inputs]
     if create_graph:
         made = _pull_recorded(node, g, wanted)
     else:
         made = node.op.pull(g, node._value, node.saved, [x._value for x in inputs], node.params, wanted)
-    pairs = enumerate(zip(wanted, made, strict=True))
-    return [(slot, contribution) for slot, (want, contribution) in pairs if want and contribution is not None]
+    return [contribution if want else None for want, contribution in zip(wanted, made, strict=True)]
 
 
 def _on_the_way(nodes: list[Tensor], targets: set[Tensor]) -> set[Tensor]:
