@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import importlib
+import pickle
 from typing import Any
 
 import numpy as np
@@ -73,6 +74,12 @@ def test_nothing_of_the_engine_is_needed_or_changed_when_the_function_runs() -> 
     w.assign([7.0, 7.0])
     assert float(f(f.parameters)) == 5.0
     assert w.grad is None
+
+
+def test_a_function_can_be_sent_to_another_process() -> None:
+    f = handover.to_function(nn.Linear(2, 3, rng=0), np, ta.tensor([1.0, 2.0]))
+    again = pickle.loads(pickle.dumps(f))
+    assert (again(f.parameters) == f(f.parameters)).all()
 
 
 def test_numbers_that_were_taken_from_the_graph_follow_it() -> None:
@@ -227,6 +234,12 @@ REFUSED: dict[str, tuple[Any, type[Exception], str]] = {
     "arguments beside a result": (wrong(ONE * 2.0, ONE), ta.ArgumentError, r"to_jax\(model, x, dynamic"),
     "no tensor comes out": (wrong(lambda x: 3, ONE), ta.ArgumentTypeError, "gives a int"),
     "neither result nor function": (wrong(3.0), ta.ArgumentTypeError, "not a float"),
+    "no namespace": (
+        lambda: handover.to_function(ONE * 2.0, "numpy"), ta.ArgumentTypeError, "'numpy' is no namespace of arrays",
+    ),
+    "a module without arrays": (
+        lambda: handover.to_function(ONE * 2.0, builtins), ta.ArgumentTypeError, "builtins is no .*it has no exp",
+    ),
     "words": (wrong(lambda x: ONE, np.array(["a"])), ta.ArgumentTypeError, "holds <U1"),
     "a shape that was baked in": (
         lambda: handover.to_function(ONE * 2.0)({}, np.ones(4)), ta.ShapeError,

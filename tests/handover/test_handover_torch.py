@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import numpy as np
@@ -129,6 +130,17 @@ def test_it_goes_to_float32_like_any_module(layer: Any, x: ta.Tensor) -> None:
     y = module(torch.tensor(x.data, dtype=torch.float32))
     assert y.dtype == torch.float32
     assert float(np.abs(y.detach().numpy() - layer(x).data).max()) < 1e-5
+
+
+def test_it_can_be_copied_and_compiled(layer: Any, x: ta.Tensor) -> None:
+    module, numbers = handover.to_torch(layer, x), torch.tensor(x.data)
+    twin = copy.deepcopy(module)
+    with torch.no_grad():
+        next(iter(twin.parameters())).zero_()
+    assert far(module(numbers).detach().numpy(), layer(x)) < TIGHT
+    assert far(twin(numbers).detach().numpy(), layer(x)) > 1e-3
+    compiled = torch.compile(module, backend="eager")
+    assert far(compiled(numbers).detach().numpy(), layer(x)) < TIGHT
 
 
 def test_a_name_that_every_module_has_gets_a_stroke() -> None:

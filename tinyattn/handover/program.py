@@ -110,6 +110,10 @@ class Program:
         self.where_axis = {axis: (argument.name, place) for argument in reversed(arguments)
                            for place, axis in enumerate(argument.axes) if axis is not None}  # fmt: skip
 
+    def __deepcopy__(self, memo: Any) -> Program:
+        """Nothing in it changes, so a copy of what holds it may hold the same."""
+        return self
+
     @property
     def parameters(self) -> dict[str, np.ndarray]:
         """The numbers of the parameters, by name."""

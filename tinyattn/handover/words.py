@@ -10,9 +10,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from typing import Any
 
 import numpy as np
+
+from tinyattn.errors import ArgumentTypeError, message
 
 Axes = tuple[int, ...]
 
@@ -49,9 +52,18 @@ class Words:
 
     def __init__(self, xp: Any) -> None:
         self.xp = xp
+        if lacking := [name for name in _PLAIN if not hasattr(type(self), name) and not hasattr(xp, name)]:
+            raise ArgumentTypeError(message(
+                f"{getattr(xp, '__name__', repr(xp))} is no namespace of arrays: it has no {lacking[0]}.", "",
+                "Write numpy, jax.numpy, torch, or another of the array API standard: the module, not its name.",
+            ))  # fmt: skip
         for name in _PLAIN:
             if not hasattr(type(self), name):
                 setattr(self, name, getattr(xp, name))
+
+    def __reduce__(self) -> Any:
+        """A module cannot be pickled, but its name can."""
+        return _words_by_name, (self.xp.__name__,)
 
     # -- arrays ----------------------------------------------------------------------------------------------------
 
@@ -409,3 +421,7 @@ def words_of(xp: Any) -> Words:
     'NumPyWords'
     """
     return _OWN.get(getattr(xp, "__name__", ""), Words)(xp)
+
+
+def _words_by_name(name: str) -> Words:
+    return words_of(import_module(name))
