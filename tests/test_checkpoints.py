@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 from pathlib import Path
@@ -158,7 +159,7 @@ def other_kind() -> dict:
 @pytest.mark.parametrize(("options", "words"), [
     (lambda: {"made": nn.GPT(7, 4, 2, 1, 5, dropout=0.2, rng=3)}, r"is \(7, 4\) here, \(7, 8\)"),
     (lambda: {"made": nn.GPT(7, 8, 2, 1, 5, rng=3)}, "sources of random numbers"),
-    (other_kind, "another kind of optimiser"),
+    (other_kind, "its optimiser is 'AdamW', here it is 'SGD'"),
     (lambda: {"rng": np.random.Generator(np.random.MT19937(0))}, "does not belong"),
 ], ids=["sizes", "dropout", "optimiser", "generator"])
 def test_a_checkpoint_of_another_training_is_refused_and_changes_nothing(options, words: str, tmp_path: Path) -> None:
@@ -187,7 +188,7 @@ def test_files_that_are_no_checkpoint_are_refused(tmp_path: Path) -> None:
 def test_more_batches_than_before_are_refused(tmp_path: Path) -> None:
     run(checkpoint=tmp_path / "a.npz", epochs=1)
     learned = model()
-    with pytest.raises(ta.DataFileError, match="5 batches; here are 4"):
+    with pytest.raises(ta.DataFileError, match="5 batches there, 4 here"):
         train.fit(learned, BATCHES[:4], loss, optimiser=optim.AdamW(learned.parameters()), progress=False, rng=11,
                   checkpoint=tmp_path / "a.npz", resume=True)
 
@@ -207,3 +208,48 @@ def test_every_kind_of_generator_can_be_kept(tmp_path: Path) -> None:
 def test_what_cannot_be_is_refused_in_words(options: dict, words: str) -> None:
     with pytest.raises(ta.TinyattnError, match=words):
         run(**options)
+
+
+def changed_notes(**notes):
+    return lambda arrays, about: about["notes"].update(notes)
+
+
+def changed_arrays(**changed):
+    return lambda arrays, about: arrays.update({f"more/{name}": array for name, array in changed.items()})
+
+
+@pytest.mark.parametrize(("change", "words"), [
+    (changed_notes(place=99), "place 99"),
+    (changed_notes(place=-1), "place -1"),
+    (changed_notes(place="x"), "invalid literal"),
+    (changed_notes(best=3), "its best epoch is 3"),
+    (changed_notes(value="x"), "could not convert"),
+    (changed_arrays(order=np.array([0, 0, 1, 2, 3])), "order of batches"),
+    (changed_arrays(order=np.arange(5.0)), "order of batches"),
+    (changed_arrays(losses=np.array(1.0)), "losses are none"),
+    (changed_arrays(losses=np.ones((2, 2))), "losses are none"),
+    (changed_arrays(losses=np.ones(2)), "after 2 steps and 1 epochs"),
+    (lambda arrays, about: arrays.pop("more/losses"), "'losses' is missing"),
+    (lambda arrays, about: arrays.update({"more/best/embedding.table": np.ones((9, 9))}), "another model"),
+    (lambda arrays, about: arrays.update({"optimiser/lr": np.array(np.nan)}), "no finite number"),
+    (lambda arrays, about: about.update(kind="Adam"), "its optimiser is 'Adam'"),
+    (lambda arrays, about: about.pop("kind"), "'kind' is missing"),
+], ids=range(15))  # fmt: skip
+def test_a_checkpoint_that_was_tampered_with_changes_nothing(change, words: str, tmp_path: Path) -> None:
+    path = tmp_path / "a.npz"
+    run(checkpoint=path, epochs=1)
+    arrays, about = ta.weights.load_arrays(path), json.loads(ta.weights.load_notes(path))
+    change(arrays, about)
+    ta.weights.save_arrays(path, arrays, json.dumps(about))
+    learned = model()
+    before = learned.state_dict()
+    with pytest.raises(ta.DataFileError, match=words):
+        run(made=learned, checkpoint=path, resume=True)
+    assert all(np.array_equal(before[name], array) for name, array in learned.state_dict().items())
+
+
+def test_a_training_ends_after_so_many_steps_and_goes_on_from_within_an_epoch(tmp_path: Path) -> None:
+    whole = run()
+    first = run(steps=7, checkpoint=tmp_path / "a.npz")
+    assert first[1].steps == 7 and len(first[1].epochs) == 1 and not first[1].interrupted
+    assert same(run(checkpoint=tmp_path / "a.npz", resume=True), whole)

@@ -119,12 +119,12 @@ def test_characters_on_the_command_line_keep_curve_numbers_and_weights(tmp_path:
     assert "Held-out loss" in said and "steps a second" in said
     with open(tmp_path / "out" / "loss.csv", newline="") as stream:
         rows = list(csv.DictReader(stream))
-    assert [int(row["step"]) for row in rows] == list(range(1, 101))
-    assert [row["step"] for row in rows if row["held_out"]] == ["50", "100"]
+    assert [int(row["step"]) for row in rows] == list(range(1, 61))
+    assert [row["step"] for row in rows if row["held_out"]] == ["50"]
     assert (tmp_path / "out" / "training.npz").exists()
     drawable = importlib.util.find_spec("graphviz") is not None
     assert (tmp_path / "out" / "loss.svg").exists() == drawable
-    assert run(tmp_path, "--resume") == 0 and "learned in 100 steps" in capsys.readouterr().out
+    assert run(tmp_path, "--resume") == 0 and "learned in 60 steps" in capsys.readouterr().out
 
 
 def test_chinese_text_is_learned_as_well(tmp_path: Path, capsys) -> None:
@@ -178,3 +178,26 @@ def test_on_a_treebank_the_numbers_fall_as_reported(language: str, gain: float, 
     right = [result.right["all"] for result in compare_taggers(split, progress=False)]
     words = sum(map(len, split.judged))
     assert 100 * (right[3] - right[1]) / words > gain and right[1] / words > 0.65
+
+
+def test_few_steps_go_on_to_many_and_none_is_added(tmp_path: Path, capsys) -> None:
+    (tmp_path / "text.txt").write_text(TEXT, encoding="utf-8")
+    assert run(tmp_path, "--steps", "30", "--resume") == 0
+    said = capsys.readouterr().out
+    assert "begins anew" in said and "learned in 30 steps" in said and "Held-out loss" in said
+    assert run(tmp_path, "--steps", "60", "--resume") == 0 and "learned in 60 steps" in capsys.readouterr().out
+    assert run(tmp_path, "--resume", "--layers", "2") == 2
+    assert "--resume needs the text, --layers" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("words", [["chars", "x"], ["tagger"]], ids=" ".join)
+def test_a_seed_below_0_is_refused(words: list, capsys) -> None:
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["train", *words, "--seed", "-1"])
+    assert ended.value.code == 2 and "no whole number from 0 on" in capsys.readouterr().err
+
+
+def test_heads_that_do_not_fit_are_refused_before_anything_is_learned(capsys) -> None:
+    assert cli.main(["train", "tagger", "--width", "10", "--heads", "3"]) == 2
+    said = capsys.readouterr()
+    assert "width 10 cannot be shared equally" in said.err and "no attention" not in said.err

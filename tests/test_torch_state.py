@@ -53,7 +53,7 @@ HEADS, GPT = MODULES["heads"](0), MODULES["gpt"](0)
     (GPT, lambda: {**torch_state(GPT), "lm_head.weight": np.ones((7, 4))}, "no place here for lm_head.weight"),
     (nn.GPT(7, 4, 2, 1, 5, position="rotary", rng=0), lambda: {}, "learned positions"),
     (nn.TransformerBlock(4, 2, norm_kind="rms", rng=0), lambda: {}, "RMSNorm has no counterpart"),
-    (nn.TransformerBlock(4, 2, score="additive", rng=0), lambda: {}, "score has no counterpart"),
+    (nn.TransformerBlock(4, 2, score="additive", rng=0), lambda: {}, r"score=AdditiveScore\(.*\) has no counterpart"),
     (nn.Fastformer(4, rng=0), lambda: {}, "Fastformer has no counterpart"),
 ], ids=range(9))
 def test_what_does_not_belong_is_refused_and_changes_nothing(module, state, words: str) -> None:
@@ -61,3 +61,31 @@ def test_what_does_not_belong_is_refused_and_changes_nothing(module, state, word
     with pytest.raises(ta.TinyattnError, match=words):
         load_torch_state(module, state())
     assert all(np.array_equal(before[name], array) for name, array in module.state_dict().items())
+
+
+@pytest.mark.parametrize(("module", "words"), [
+    (nn.MultiHeadAttention(4, 2, normalise="relu", rng=0), "normalise='relu'"),
+    (nn.MultiHeadAttention(4, 2, score="additive", rng=0), "score=AdditiveScore"),
+    (nn.MultiHeadAttention(4, 2, position=nn.RotaryPosition(2), rng=0), "position=RotaryPosition"),
+    (nn.TransformerBlock(4, 2, normalise="relu", rng=0), "normalise='relu'"),
+    (nn.GPT(7, 4, 2, 1, 5, norm="post", rng=0), "norm='pre' and bias=True"),
+    (nn.GPT(7, 4, 2, 1, 5, bias=False, rng=0), "norm='pre' and bias=True"),
+], ids=range(6))  # fmt: skip
+def test_what_pytorch_would_compute_otherwise_is_not_handed_over(module, words: str) -> None:
+    with pytest.raises(ta.TinyattnError, match=words):
+        torch_state(module)
+
+
+@pytest.mark.parametrize("given", [None, nn.Linear(2, 3, rng=0), 3])
+def test_what_is_no_state_is_refused_in_words(given) -> None:
+    with pytest.raises(ta.TinyattnError, match=r"names and arrays are needed"):
+        load_torch_state(nn.Linear(2, 3, rng=0), given)
+
+
+def test_watched_tensors_are_taken_and_short_ones_refused_in_words() -> None:
+    torch = pytest.importorskip("torch")
+    theirs, ours = torch.nn.Linear(2, 3), nn.Linear(2, 3, rng=0)
+    load_torch_state(ours, dict(theirs.named_parameters()))
+    assert np.array_equal(ours.b.data, theirs.bias.detach().numpy())
+    with pytest.raises(ta.TinyattnError, match=r"weight cannot be had.*\n.*theirs.float"):
+        load_torch_state(ours, theirs.to(torch.bfloat16).state_dict())

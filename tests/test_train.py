@@ -157,3 +157,19 @@ def test_a_bar_of_ones_own_goes_on_over_several_trainings() -> None:
             model, batches = line()
             train.fit(model, batches, squared, epochs=2, progress=bar)
     assert shown.getvalue().splitlines()[-1].startswith("twice: 16 of 16")
+
+
+@pytest.mark.parametrize(("options", "words"), [
+    ({"schedule": 0.1}, "schedule=0.1 is no function"),
+    ({"optimiser": ta.optim.SGD}, "is no optimiser"),
+    ({"validate": lambda model: None}, "validate gave a NoneType"),
+    ({"steps": 0}, "steps=0 must be a whole number"),
+    ({"checkpoint": "no-such-folder/a.npz"}, "there is no folder"),
+    ({"batches": {"a": 1}}, "batches is a dict"),
+    ({"model": None}, "model is a NoneType"),
+], ids=["schedule", "optimiser", "validate", "steps", "checkpoint", "batches", "model"])  # fmt: skip
+def test_what_is_no_part_of_a_training_is_refused_in_words(options: dict, words: str) -> None:
+    given = {"model": ta.nn.Linear(1, 1, rng=0), "batches": [[[1.0]]], **options}
+    with pytest.raises(ta.TinyattnError, match=words):
+        ta.train.fit(given.pop("model"), given.pop("batches"), lambda model, x: ta.mse(model(x), x), epochs=2,
+                     progress=False, **given)  # fmt: skip

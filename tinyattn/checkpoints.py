@@ -16,6 +16,7 @@ from tinyattn.weights import load_arrays, load_notes, save_arrays
 
 if TYPE_CHECKING:
     import os
+    from collections.abc import Callable
 
     from tinyattn.nn.module import Module
     from tinyattn.optim import Optimiser
@@ -68,7 +69,11 @@ def save_checkpoint(
 
 
 def load_checkpoint(
-    path: str | os.PathLike[str], model: Module, optimiser: Optimiser, rng: np.random.Generator
+    path: str | os.PathLike[str],
+    model: Module,
+    optimiser: Optimiser,
+    rng: np.random.Generator,
+    take: Callable[[dict[str, np.ndarray], dict[str, Any]], None] | None = None,
 ) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     """Bring back what `save_checkpoint` wrote; all of it, or after an error nothing.
 
@@ -77,6 +82,8 @@ def load_checkpoint(
     path : str or path
     model, optimiser, rng
         Made as they were made when it was written; they are changed in place.
+    take : callable, optional
+        ``take(arrays, notes)`` gets what else was given, and may refuse it with ValueError, TypeError or KeyError.
 
     Returns
     -------
@@ -107,18 +114,23 @@ def load_checkpoint(
     sources = _generators(model, rng)
     states = [source.bit_generator.state for source in sources]
     try:
+        if about["kind"] != type(optimiser).__name__:
+            raise ValueError(f"its optimiser is {about['kind']!r}, here it is {type(optimiser).__name__!r}")
         if len(about["generators"]) != len(sources):
             raise ValueError(f"{len(about['generators'])} sources of random numbers there, {len(sources)} here")
         model.load_state_dict(parts["model"])
         optimiser.load_state_dict(parts["optimiser"])
         for source, state in zip(sources, about["generators"]):
             source.bit_generator.state = state
+        if take is not None:
+            take(dict(parts["more"]), about["notes"])
     except (TinyattnError, ValueError, TypeError, KeyError) as error:
         model.load_state_dict(before)
         optimiser.load_state_dict(remembered)
         for source, state in zip(sources, states):
             source.bit_generator.state = state
-        raise DataFileError(f"does not belong to this training: {error}", str(path)) from None
+        why = f"{error} is missing" if isinstance(error, KeyError) else str(error)
+        raise DataFileError(f"does not belong to this training: {why}", str(path)) from None
     return parts["more"], about["notes"]
 
 

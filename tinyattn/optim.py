@@ -10,12 +10,12 @@ import math
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from tinyattn.arguments import values_of
+from tinyattn.arguments import as_array, values_of
 from tinyattn.errors import ArgumentError, ArgumentTypeError, GraphError, NanError, ShapeError, message
 from tinyattn.tensor import Tensor, describe
 
@@ -123,7 +123,10 @@ class Optimiser:
         ShapeError
             It belongs to other parameters.
         """
-        mine, arrays = self.state_dict(), {name: np.asarray(part) for name, part in state.items()}
+        if not isinstance(state, Mapping):
+            raise ArgumentTypeError(f"load_state_dict: a {type(state).__name__}; what state_dict() gives is needed.")
+        mine = self.state_dict()
+        arrays = {name: as_array(part, name=f"load_state_dict: {name}") for name, part in state.items()}
         if mine.keys() != arrays.keys():
             odd = ", ".join(sorted(mine.keys() ^ arrays.keys())[:4])
             raise ArgumentError(
@@ -136,6 +139,10 @@ class Optimiser:
         for name, own in mine.items():
             if own.shape != arrays[name].shape:
                 raise ShapeError(f"load_state_dict: {name} is {own.shape} here, {arrays[name].shape} in the state.")
+            if arrays[name].dtype.kind not in "fiu" or not np.isfinite(arrays[name]).all():
+                raise ArgumentError(f"load_state_dict: {name} holds what is no finite number.")
+            if own.dtype.kind == "i" and (arrays[name] < 0).any():
+                raise ArgumentError(f"load_state_dict: {name} counts steps, and is {arrays[name]}.")
         self.lr, self.steps = float(arrays["lr"]), int(arrays["steps"])
         for kind, each in self._remembered().items():
             for place, part in enumerate(each):
@@ -217,6 +224,8 @@ class Adam(Optimiser):
         eps: float = 1e-8,
     ) -> None:
         super().__init__(parameters, lr)
+        if not isinstance(betas, Sequence) or len(betas) != 2:
+            raise ArgumentError(f"{type(self).__name__}: betas={betas!r} must be two numbers, such as (0.9, 0.999).")
         self.betas = _share(betas[0], "Adam", "betas[0]"), _share(betas[1], "Adam", "betas[1]")
         self.eps = _positive(eps, "Adam", "eps")
         self._means = [np.zeros(p.shape, p.dtype) for p in self.parameters]
@@ -312,13 +321,13 @@ def cosine(lr: float, steps: int, warmup: int = 0, floor: float = 0.0) -> Schedu
     [0.5, 1.0, 0.854, 0.5, 0.146, 0.0, 0.0]
     """
     lr = _positive(lr, "cosine", "lr")
-    if not 0 <= warmup < steps:
+    if not all(isinstance(n, (int, np.integer)) for n in (steps, warmup)) or not 0 <= warmup < steps:
         raise ArgumentError(f"cosine: warmup={warmup!r} must be from 0 to less than steps={steps!r}.")
 
     def rate(step: int) -> float:
-        if step <= warmup:
+        if warmup and step <= warmup:
             return lr * step / warmup
-        done = min(1.0, (step - warmup) / (steps - warmup))
+        done = min(1.0, max(0, step - warmup) / (steps - warmup))
         return floor + (lr - floor) * (1 + math.cos(math.pi * done)) / 2
 
     return rate
@@ -345,7 +354,7 @@ def inverse_root(lr: float, warmup: int) -> Schedule:
     [0.25, 1.0, 0.5]
     """
     lr = _positive(lr, "inverse_root", "lr")
-    if warmup < 1:
+    if not isinstance(warmup, (int, np.integer)) or warmup < 1:
         raise ArgumentError(f"inverse_root: warmup={warmup!r} must be from 1 on.")
     return lambda step: lr * min(step / warmup, math.sqrt(warmup / step))
 
@@ -381,9 +390,10 @@ def clip_gradients(parameters: Iterable[Tensor], norm: float) -> float:
     """
     norm = _positive(norm, "clip_gradients", "norm")
     moved = [(p, p.grad) for p in _checked(parameters, "clip_gradients") if p.grad is not None]
-    total = math.sqrt(sum(float(np.square(grad, dtype=np.float64).sum()) for _, grad in moved))
-    if not math.isfinite(total):
-        first = next(describe(p) for p, grad in moved if not np.isfinite(grad).all())
+    broken = [describe(p) for p, grad in moved if not np.isfinite(grad).all()]
+    total = 0.0 if broken else _length([grad for _, grad in moved])
+    if broken:
+        first = broken[0]
         raise NanError(
             message(
                 f"clip_gradients: the gradient of {first} is not finite.",
@@ -395,6 +405,16 @@ def clip_gradients(parameters: Iterable[Tensor], norm: float) -> float:
         for p, grad in moved:
             p.grad = grad * p.dtype.type(norm / total)
     return total
+
+
+def _length(gradients: list[Any]) -> float:
+    """The root of the sum of all squares; squares that are too large for float64 are taken of smaller numbers."""
+    with np.errstate(over="ignore"):
+        total = math.sqrt(sum(float(np.square(grad, dtype=np.float64).sum()) for grad in gradients))
+    if math.isfinite(total):
+        return total
+    largest = max(float(np.abs(grad).max()) for grad in gradients if grad.size)
+    return largest * _length([grad / largest for grad in gradients])
 
 
 def _next_buffer(old: Any, used: np.ndarray) -> np.ndarray:
@@ -442,6 +462,9 @@ def _checked(parameters: Iterable[Tensor], name: str) -> list[Tensor]:
         raise ArgumentTypeError(f"{name}: a model was given.\n  Write {name}(model.parameters(), ...).")
     if isinstance(parameters, Tensor):
         raise ArgumentTypeError(f"{name}: one tensor was given.\n  Write a list: {name}([W], ...).")
+    if not hasattr(parameters, "__iter__"):
+        what = "the method itself" if callable(parameters) else f"a {type(parameters).__name__}"
+        raise ArgumentTypeError(f"{name}: {what} was given.\n  Write {name}(model.parameters(), ...), with brackets.")
     found = list({id(p): p for p in parameters}.values())  # a shared one moves once
     for p in found:
         if not isinstance(p, Tensor) or not p.is_leaf or not p.requires_grad:

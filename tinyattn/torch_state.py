@@ -118,12 +118,32 @@ def torch_state(module: Module) -> dict[str, np.ndarray]:
 
 def _arrays(state: Mapping[str, Any] | str | os.PathLike[str], prefix: str) -> dict[str, np.ndarray]:
     given = load_arrays(state) if isinstance(state, (str, os.PathLike)) else state
-    found = {str(name): np.asarray(array) for name, array in given.items()}
+    if not isinstance(given, Mapping):
+        raise ArgumentTypeError(
+            message(
+                f"load_torch_state: a {type(given).__name__}; names and arrays are needed.",
+                "",
+                "Write load_torch_state(module, theirs.state_dict()), or give the path of a .safetensors file.",
+            )
+        )
+    found = {str(name): _array(str(name), array) for name, array in given.items()}
     chosen = {name.removeprefix(prefix): array for name, array in found.items() if name.startswith(prefix)}
     for name, array in chosen.items():
         if array.dtype.kind not in "fiub":
             raise ArgumentTypeError(f"load_torch_state: {name} holds {array.dtype}, no numbers.")
     return chosen
+
+
+def _array(name: str, given: Any) -> np.ndarray:
+    """What PyTorch refuses to hand over itself: a tensor that is watched for gradients, or of a type NumPy has not."""
+    given = given.detach() if hasattr(given, "detach") else given
+    try:
+        return np.asarray(given)
+    except (TypeError, ValueError) as error:
+        reason = str(error).splitlines()[0]
+        raise ArgumentTypeError(
+            message(f"load_torch_state: {name} cannot be had as a NumPy array: {reason}.", "", "Write theirs.float().")
+        ) from None
 
 
 # -- which names belong together ------------------------------------------------------------------------------------
@@ -160,6 +180,7 @@ def _norm(theirs: str, ours: str) -> Iterator[Piece]:
 
 
 def _attention(theirs: str, ours: str, layer: MultiHeadAttention) -> Iterator[Piece]:
+    _check_attention(layer)
     if layer.W_q.shape == layer.W_k.shape == layer.W_v.shape:
         yield Piece(f"{theirs}in_proj_weight", tuple(f"{ours}W_{which}" for which in "qkv"), turned=True)
     else:
@@ -172,13 +193,19 @@ def _attention(theirs: str, ours: str, layer: MultiHeadAttention) -> Iterator[Pi
         yield Piece(f"{theirs}out_proj.bias", (f"{ours}b_o",))
 
 
+def _check_attention(layer: MultiHeadAttention) -> None:
+    """PyTorch has one kind of attention: with the weights of another, it would compute something else."""
+    usual = {"score": "scaled_dot", "normalise": "softmax", "position": None}
+    for name, value in usual.items():
+        if getattr(layer, name) != value:
+            other = f"{name}={getattr(layer, name)!r}"
+            raise ArgumentTypeError(f"MultiHeadAttention with {other} has no counterpart in PyTorch.")
+
+
 def _check_usual(block: TransformerBlock) -> None:
-    attention = block.attention
-    others = [name for name, part in (("score", attention.score), ("position", attention.position)) if
-              isinstance(part, Module)]  # fmt: skip
-    if others or not isinstance(block.norm1, LayerNorm):
-        what = others or ["RMSNorm"]
-        raise ArgumentTypeError(f"TransformerBlock with {', '.join(what)} has no counterpart in PyTorch.")
+    _check_attention(block.attention)
+    if not isinstance(block.norm1, LayerNorm):
+        raise ArgumentTypeError("TransformerBlock with RMSNorm has no counterpart in PyTorch.")
 
 
 def _block(theirs: str, ours: str, block: TransformerBlock) -> Iterator[Piece]:
@@ -201,6 +228,9 @@ def _gpt(model: GPT, theirs: Mapping[str, np.ndarray]) -> Iterator[Piece]:
     """GPT-2's names; its maps compute x @ weight, those of copies of it made of ``Linear`` layers x @ weight.T."""
     if not isinstance(model.position, LearnedPosition):
         raise ArgumentTypeError("load_torch_state: a GPT-2 has learned positions; make GPT(position='learned').")
+    first_block = model.decoder.blocks[0]
+    if first_block.norm != "pre" or first_block.attention.b_q is None:
+        raise ArgumentTypeError("load_torch_state: a GPT-2 has norm='pre' and bias=True; make the GPT so.")
     start = "" if "wte.weight" in theirs else "transformer."
     first = theirs.get(f"{start}h.0.attn.c_attn.weight")
     turned = first is not None and first.ndim == 2 and first.shape[0] > first.shape[1]

@@ -11,14 +11,14 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import FrameType
 from typing import Any, Generic, TextIO, TypeVar
 
 import numpy as np
 
 from tinyattn.checkpoints import load_checkpoint, save_checkpoint
-from tinyattn.errors import ArgumentError, ArgumentTypeError, DataFileError, NanError, message
+from tinyattn.errors import ArgumentError, ArgumentTypeError, NanError, message
 from tinyattn.mode import no_grad
 from tinyattn.nn import init
 from tinyattn.nn.module import Module
@@ -88,6 +88,7 @@ def fit(
     *,
     optimiser: Optimiser | None = None,
     epochs: int = 10,
+    steps: int | None = None,
     rng: init.Rng = 0,
     schedule: Schedule | None = None,
     clip: float | None = None,
@@ -117,6 +118,8 @@ def fit(
         Adam with a learning rate of 0.01 when not given.
     epochs : int
         How often to go through all batches.
+    steps : int, optional
+        The most steps in all; the last epoch may end before its end.
     rng : numpy Generator, int or None
         Where the order of the batches comes from.
     schedule : callable, optional
@@ -167,20 +170,21 @@ def fit(
     >>> history
     History(200 steps, loss ... in the last epoch)
     """
-    batches = _checked(batches, epochs, patience, every, checkpoint, resume)
+    batches = _checked(batches, {"epochs": epochs, "steps": steps, "patience": patience, "every": every})
+    _check_parts(model, optimiser, schedule, checkpoint, resume)
     optimiser = Adam(model.parameters(), lr=0.01) if optimiser is None else optimiser
     run = _Run(model, batches, loss, optimiser, init.generator(rng))
     run.schedule, run.clip, run.validate, run.patience = schedule, clip, validate, patience
     run.checkpoint, run.every = checkpoint, every
     if resume and checkpoint is not None and os.path.exists(checkpoint):
         run.resume(checkpoint)
-    total = int(epochs) * len(batches)
+    total = int(epochs) * len(batches) if steps is None else min(int(epochs) * len(batches), int(steps))
     bar = ProgressBar(total, label, stream=stream, ascii=ascii) if progress is True else progress or None
     start, training_before = time.monotonic(), model.training
     model.train()
     with _Interrupts() as interrupts:
         try:
-            while run.goes_on(epochs) and not interrupts.asked:
+            while run.goes_on(epochs, steps) and not interrupts.asked:
                 run.step()
                 if bar is not None:
                     bar.update(run.history.steps, run.note()) if bar is not progress else bar.step(note=run.note())
@@ -221,8 +225,9 @@ class _Run(Generic[Model]):
         self.best: dict[str, np.ndarray] = {}  # the numbers of the best epoch
         self.best_value, self.saved_at = math.inf, -1
 
-    def goes_on(self, epochs: int) -> bool:
-        return len(self.history.epochs) < epochs and not self.history.stopped_early
+    def goes_on(self, epochs: int, steps: int | None) -> bool:
+        over = len(self.history.epochs) >= epochs or (steps is not None and self.history.steps >= steps)
+        return not over and not self.history.stopped_early
 
     def note(self) -> str:
         return f"loss {self.history.losses[-1]:.3f}"
@@ -277,30 +282,50 @@ class _Run(Generic[Model]):
         save_checkpoint(self.checkpoint, self.model, self.optimiser, self.source, kept, notes)
 
     def resume(self, path: str | os.PathLike[str]) -> None:
-        arrays, notes = load_checkpoint(path, self.model, self.optimiser, self.source)
-        try:
-            batches, self.place = int(notes["batches"]), int(notes["place"])
-            self.history.best, self.best_value = notes["best"], float(notes["value"])
-            self.order = arrays.pop("order")
-            lists = [arrays.pop(name).tolist() for name in ("losses", "epochs", "validations")]
-        except (KeyError, TypeError, ValueError):
-            raise DataFileError("is a checkpoint, but not one of `train.fit`.", str(path)) from None
-        if batches != len(self.batches) or sorted(self.order.tolist()) not in ([], list(range(batches))):
-            raise DataFileError(f"belongs to a training of {batches} batches; here are {len(self.batches)}.", str(path))
-        self.history.losses, self.history.epochs, self.history.validations = lists
-        self.best = {name.removeprefix("best/"): array for name, array in arrays.items()}
+        load_checkpoint(path, self.model, self.optimiser, self.source, self._take)
         if self.patience is not None and self.history.best is not None:
             self.history.stopped_early = len(self.history.epochs) - self.history.best >= self.patience
         self.saved_at = self.history.steps
+
+    def _take(self, arrays: dict[str, np.ndarray], notes: dict[str, Any]) -> None:
+        """Where it was; what `save` did not write is refused with ValueError, TypeError or KeyError."""
+        batches, place, order = int(notes["batches"]), int(notes["place"]), arrays.pop("order")
+        if batches != len(self.batches):
+            raise ValueError(f"it has {batches} batches there, {len(self.batches)} here")
+        losses, epochs, validations = (arrays.pop(name) for name in ("losses", "epochs", "validations"))
+        best = {name.removeprefix("best/"): array for name, array in arrays.items()}
+        own = {name: array.shape for name, array in self.model.state_dict().items()}
+        complete = order.dtype.kind == "i" and sorted(order.ravel().tolist()) in ([], list(range(batches)))
+        if not (complete and order.ndim == losses.ndim == epochs.ndim == validations.ndim == 1):
+            raise ValueError("its order of batches or its losses are none")
+        if not 0 <= place <= len(order) or len(losses) < len(epochs) * batches:
+            raise ValueError(f"it says place {place} after {len(losses)} steps and {len(epochs)} epochs")
+        if best and {name: array.shape for name, array in best.items()} != own:
+            raise ValueError("its best numbers are those of another model")
+        if (notes["best"] is None) != (not best) or (best and not 1 <= int(notes["best"]) <= len(epochs)):
+            raise ValueError(f"its best epoch is {notes['best']!r} of {len(epochs)}")
+        self.history.best, self.best_value, self.best = notes["best"], float(notes["value"]), best
+        self.history.losses, self.history.epochs = losses.tolist(), epochs.tolist()
+        self.history.validations, self.order, self.place = validations.tolist(), order, place
 
 
 def _validated(model: Model, validate: Callable[[Model], float]) -> float:
     model.eval()
     try:
         with no_grad():
-            return float(validate(model))
+            value = validate(model)
     finally:
         model.train()
+    try:
+        return float(value)
+    except TypeError:
+        raise ArgumentTypeError(
+            message(
+                f"fit: validate gave a {type(value).__name__}; one number is needed.",
+                "The smaller it is, the better.",
+                "End the function in return float(...).",
+            )
+        ) from None
 
 
 def _step(
@@ -361,15 +386,8 @@ class _Interrupts:
         self.asked = True
 
 
-def _checked(
-    batches: Sequence[Any],
-    epochs: int,
-    patience: int | None,
-    every: int,
-    checkpoint: str | os.PathLike[str] | None,
-    resume: bool,
-) -> Sequence[Any]:
-    if not hasattr(batches, "__len__") or not hasattr(batches, "__getitem__"):
+def _checked(batches: Sequence[Any], counts: dict[str, int | None]) -> Sequence[Any]:
+    if not hasattr(batches, "__len__") or not hasattr(batches, "__getitem__") or isinstance(batches, Mapping):
         raise ArgumentTypeError(
             message(
                 f"fit: batches is a {type(batches).__name__}; a list of batches is needed.",
@@ -379,11 +397,44 @@ def _checked(
         )
     if len(batches) == 0:
         raise ArgumentError(message("fit: there is no batch.", "", "Give at least one: [batch]."))
-    for name, value in {"epochs": epochs, "patience": 1 if patience is None else patience, "every": every}.items():
+    for name, value in counts.items():
+        if value is None and name in ("steps", "patience"):
+            continue
         if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
             raise ArgumentError(f"fit: {name}={value!r} must be a whole number from 1 on.")
+    return batches
+
+
+def _check_parts(
+    model: object, optimiser: object, schedule: object, checkpoint: str | os.PathLike[str] | None, resume: bool
+) -> None:
+    _check_file(checkpoint, resume)
+    if not isinstance(model, Module):
+        raise ArgumentTypeError(f"fit: model is a {type(model).__name__}; a Module is needed, whose parameters learn.")
+    if optimiser is not None and not isinstance(optimiser, Optimiser):
+        raise ArgumentTypeError(
+            message(
+                f"fit: optimiser={optimiser!r} is no optimiser.",
+                "It has to know which parameters it moves.",
+                "Write optimiser=ta.optim.SGD(model.parameters(), lr=0.1).",
+            )
+        )
+    if schedule is not None and not callable(schedule):
+        raise ArgumentTypeError(
+            message(
+                f"fit: schedule={schedule!r} is no function of the step.",
+                "It gives the learning rate of step 1, 2, ...",
+                "For one rate throughout give it to the optimiser, lr=..., and leave schedule away.",
+            )
+        )
+
+
+def _check_file(checkpoint: str | os.PathLike[str] | None, resume: bool) -> None:
+    """Refuse a place for checkpoints now, not after an epoch."""
     if resume and checkpoint is None:
         raise ArgumentError(message("fit: resume=True, but no file.", "", "Write checkpoint='training.npz', too."))
     if checkpoint is not None:
-        format_of(checkpoint)  # refused now, not after an epoch
-    return batches
+        format_of(checkpoint)
+        folder = os.path.dirname(os.path.abspath(checkpoint))
+        if not os.path.isdir(folder):
+            raise ArgumentError(message(f"fit: there is no folder {folder} for the checkpoint.", "", "Make it first."))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import math
 import os
+import re
 import struct
 import zipfile
 import zlib
@@ -113,10 +114,16 @@ def save_arrays(path: Path, arrays: Mapping[str, np.ndarray], notes: str = "") -
     for name, array in plain.items():
         if array.dtype.kind not in "fiub":
             raise ArgumentTypeError(f"save_arrays: {name} holds {array.dtype}, no numbers.")
-        if name == _NOTES or not name or name.startswith("/") or ".." in name.split("/"):
+        if name == _NOTES or not _is_name(name):
             raise ArgumentError(f"save_arrays: {name!r} is no name for an array.")
     to_bytes = _safetensors_bytes if format_of(path) == "safetensors" else _npz_bytes
     write_whole(path, to_bytes(plain, notes))
+
+
+def _is_name(name: str) -> bool:
+    """Whether it could never be taken for a place elsewhere on the disk; what is written can be read again."""
+    parts = name.replace("\\", "/").split("/")
+    return bool(parts[0]) and ".." not in parts and "\0" not in name and not re.match("[A-Za-z]:", name)
 
 
 def load_arrays(path: Path) -> dict[str, np.ndarray]:
@@ -219,8 +226,7 @@ def _from_npz(data: bytes, path: str) -> tuple[dict[str, np.ndarray], str]:
 def _check_members(archive: zipfile.ZipFile, size: int, path: str) -> None:
     names = [member.filename for member in archive.infolist()]
     for name in names:
-        parts = name.replace("\\", "/").split("/")
-        if not name.endswith(".npy") or ".." in parts or parts[0] in ("", ".npy") or ":" in parts[0]:
+        if not name.endswith(".npy") or not _is_name(name.removesuffix(".npy")):
             raise DataFileError(f"the member {name[:60]!r} is no array of a .npz file.", path)
     if any(member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) for member in archive.infolist()):
         raise DataFileError("an array is packed in a way that NumPy does not use.", path)
@@ -242,7 +248,7 @@ def _from_npy(data: bytes, path: str) -> np.ndarray:
     if dtype.kind not in "fiub":
         raise DataFileError(f"an array of {dtype} is refused: only numbers are read, nothing that could run.", path)
     there = len(data) - stream.tell()
-    if any(size < 0 for size in shape) or math.prod(shape) * dtype.itemsize != there:
+    if any(type(size) is not int or size < 0 for size in shape) or math.prod(shape) * dtype.itemsize != there:
         raise DataFileError(f"the header says {dtype} of shape {_short(shape)}, but {there} bytes follow.", path)
     array = np.frombuffer(data, dtype, offset=stream.tell())
     return array.reshape(shape, order="F" if fortran else "C").astype(dtype.newbyteorder("="))
@@ -276,6 +282,9 @@ def _library() -> Any:
 
 def _safetensors_bytes(arrays: Mapping[str, np.ndarray], notes: str) -> bytes:
     whole = {name: np.ascontiguousarray(array).reshape(array.shape) for name, array in arrays.items()}
+    for name, array in whole.items():
+        if array.dtype.itemsize > 8:
+            raise ArgumentTypeError(f"save_arrays: {name} holds {array.dtype}; .safetensors has at most 64 bits.")
     written: bytes = _library().numpy.save(whole, {_NOTES: notes} if notes else None)
     return written
 
@@ -285,12 +294,23 @@ def _from_safetensors(data: bytes, path: str) -> tuple[dict[str, np.ndarray], st
     try:
         arrays = library.numpy.load(data)
         notes = _metadata(data).get(_NOTES, "")
-    except (library.SafetensorError, ValueError, KeyError, TypeError, OverflowError, MemoryError) as error:
+    except KeyError as error:  # a type that NumPy has not, such as BF16
+        raise DataFileError(
+            message(
+                f"holds numbers of type {str(error)[:40]}, which NumPy does not have.",
+                "",
+                "Save them as 32-bit numbers there: tensor.float().",
+            ),
+            path,
+        ) from None
+    except (library.SafetensorError, ValueError, TypeError, OverflowError, MemoryError) as error:
         expected = "a .safetensors file is a header and the numbers of NumPy types that it lists"
         raise _unreadable(path, expected, error) from None
     for name, array in arrays.items():
         if array.dtype.kind not in "fiub":
             raise DataFileError(f"{name} holds {array.dtype}, no numbers.", path)
+        if not _is_name(name):
+            raise DataFileError(f"{name[:60]!r} is no name for an array.", path)
     return dict(arrays), notes
 
 

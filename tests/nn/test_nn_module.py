@@ -109,7 +109,7 @@ def test_state_goes_into_an_equal_model_and_is_a_copy() -> None:
     (lambda state: state.pop("gain"), "missing gain"),
     (lambda state: state.update(other=np.ones(2)), "not known here other"),
     (lambda state: state.update({"first.W": np.ones((3, 2))}), r"first.W is \(2, 3\) here, \(3, 2\) in"),
-    (lambda state: state.update({"first.W": np.full((2, 3), "a")}), "no numbers"),
+    (lambda state: state.update({"first.W": np.full((2, 3), "a")}), "where numbers are expected"),
 ])
 def test_a_state_that_does_not_fit_changes_nothing(change, words: str) -> None:
     block = Block()

@@ -10,6 +10,7 @@ import numpy as np
 
 from tinyattn import nn, optim, train
 from tinyattn.errors import DataFileError
+from tinyattn.mode import no_grad
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -136,7 +137,7 @@ def train_chars(
     ----------
     text : Characters
     steps : int
-        Rounded up to whole epochs of 50.
+        Epochs have 50; the last may have fewer.
     layers, d, heads, length, dropout
         As in `tinyattn.nn.GPT`.
     batch : int
@@ -150,7 +151,7 @@ def train_chars(
     Returns
     -------
     GPT, History
-        With the held-out loss after every 50 steps in ``history.validations``.
+        With the held-out loss after every 50 steps in ``history.validations``; see `held_out_loss`.
 
     Examples
     --------
@@ -162,21 +163,36 @@ def train_chars(
     rng = np.random.default_rng(seed)
     length = min(length, len(text.held_out) - 1, len(text.learned) - 1)
     model = nn.GPT(len(text.characters), d, heads, layers, length, dropout=dropout, rng=rng).astype(np.float32)
-    count = min(EPOCH, steps)
-    epochs = -(-steps // count)
-    batches = Windows(text.learned, batch, length, count, rng)
-    judged = list(Windows(text.held_out, batch, length, _JUDGED, np.random.default_rng(0)))  # the same every time
-
-    def validate(model: nn.GPT) -> float:
-        return float(np.mean([float(model.loss(windows).data) for windows in judged]))
-
+    batches = Windows(text.learned, batch, length, EPOCH, rng)
     optimiser = optim.AdamW(model.parameters(), betas=(0.9, 0.99), decay=0.1)
-    schedule = optim.cosine(lr, epochs * count, min(100, epochs * count // 10), lr / 10)
+    schedule = optim.cosine(lr, steps, min(100, steps // 10), lr / 10)
     history = train.fit(
-        model, batches, _loss, optimiser=optimiser, epochs=epochs, rng=rng, schedule=schedule, clip=1.0,
-        validate=validate, **options,
+        model, batches, _loss, optimiser=optimiser, epochs=-(-steps // EPOCH), steps=steps, rng=rng, schedule=schedule,
+        clip=1.0, validate=lambda model: held_out_loss(model, text, batch), **options,
     )  # fmt: skip
     return model, history
+
+
+def held_out_loss(model: nn.GPT, text: Characters, batch: int = 16) -> float:
+    """The loss on windows of the held-out part, the same ones every time.
+
+    Parameters
+    ----------
+    model : GPT
+    text : Characters
+    batch : int
+        How many windows are taken at once.
+
+    Examples
+    --------
+    >>> text = Characters("to be or not to be " * 9)
+    >>> model = nn.GPT(len(text.characters), 8, 2, 1, 8, rng=0)
+    >>> 1 < held_out_loss(model, text) < 4
+    True
+    """
+    judged = Windows(text.held_out, batch, model.length, _JUDGED, np.random.default_rng(0))
+    with no_grad():
+        return float(np.mean([float(model.loss(windows).data) for windows in judged]))
 
 
 def _loss(model: nn.GPT, windows: Ids) -> Tensor:

@@ -8,10 +8,13 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from tinyattn import data
-from tinyattn.errors import MissingLibraryError, MissingToolError
+from tinyattn.errors import DataFileError, MissingLibraryError, MissingToolError
 from tinyattn.files import write_whole
 from tinyattn.models import chars, tagger
+from tinyattn.nn.gpt import choose
 from tinyattn.terminal import say, say_table
 
 __all__ = ["main"]
@@ -64,8 +67,7 @@ def _add_chars(commands: Any) -> None:
     )  # fmt: skip
     add = parser.add_argument
     add("file", metavar="FILE", help="text in UTF-8; short lines are taken as names")
-    whole = "above 50 rounded up to whole fifties (default: %(default)s)"
-    add("--steps", type=_count, default=1000, metavar="N", help=whole)
+    add("--steps", type=_count, default=1000, metavar="N", help="batches to learn from, in all (default: %(default)s)")
     add("--layers", type=_count, default=4, metavar="L", help="blocks (default: %(default)s)")
     add("--width", type=_count, default=64, metavar="D", help="width of a character (default: %(default)s)")
     add("--heads", type=_count, default=4, metavar="H", help="heads of each block (default: %(default)s)")
@@ -83,13 +85,19 @@ def _add_chars(commands: Any) -> None:
 
 
 def _add_common(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="start of all random numbers (default: 0)")
+    parser.add_argument("--seed", type=_seed, default=0, metavar="N", help="start of all random numbers (default: 0)")
     parser.add_argument("--ascii", action="store_true", help="print ASCII signs only, as far as the words allow it")
 
 
 def _count(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is no whole number from 1 on")
+    return int(text)
+
+
+def _seed(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number from 0 on")
     return int(text)
 
 
@@ -160,6 +168,7 @@ def _verdict(results: Sequence[tagger.Result], words: int) -> str:
 
 def _chars(options: argparse.Namespace) -> int:
     text = chars.Characters(chars.read_text(options.file), options.seed)
+    choose([0.0], options.temperature, options.top_k, np.random.default_rng(0))  # refused now, not after the training
     os.makedirs(options.out, exist_ok=True)
     what = "a list of names" if text.names else "a text"
     say(
@@ -167,16 +176,12 @@ def _chars(options: argparse.Namespace) -> int:
         f"{len(text.characters)} different.", options.ascii,
     )  # fmt: skip
     sys.stdout.flush()
-    model, history = chars.train_chars(
-        text, steps=options.steps, layers=options.layers, d=options.width, heads=options.heads, length=options.length,
-        batch=options.batch, lr=options.rate, dropout=options.dropout, seed=options.seed, ascii=options.ascii,
-        checkpoint=os.path.join(options.out, "training.npz"), resume=options.resume, label="characters",
-    )  # fmt: skip
+    model, history = _learn_chars(text, options)
     numbers, done = sum(p.size for p in model.parameters()), history.steps
     pace = f" ({done / history.seconds:.1f} steps a second)" if history.seconds > 0 and not options.resume else ""
     say(f"{numbers} numbers learned in {done} steps of {options.batch} windows{pace}.", options.ascii)
-    if history.validations:
-        say(f"Held-out loss {history.validations[0]:.3f} at first, {history.validations[-1]:.3f} now.", options.ascii)
+    first = f"{history.validations[0]:.3f} after {chars.EPOCH} steps, " if done > chars.EPOCH else ""
+    say(f"Held-out loss {first}{chars.held_out_loss(model, text, options.batch):.3f} now.", options.ascii)
     _keep(history, options)
     say("", options.ascii)
     settings: dict[str, Any] = {"temperature": options.temperature, "top_k": options.top_k, "seed": options.seed}
@@ -185,10 +190,24 @@ def _chars(options: argparse.Namespace) -> int:
     return 130 if history.interrupted else 0
 
 
+def _learn_chars(text: chars.Characters, options: argparse.Namespace) -> tuple[Any, Any]:
+    kept = os.path.join(options.out, "training.npz")
+    if options.resume and not os.path.exists(kept):
+        say(f"There is no {kept} to go on from; this begins anew.", options.ascii)
+    try:
+        return chars.train_chars(
+            text, steps=options.steps, layers=options.layers, d=options.width, heads=options.heads,
+            length=options.length, batch=options.batch, lr=options.rate, dropout=options.dropout, seed=options.seed,
+            ascii=options.ascii, checkpoint=kept, resume=options.resume, label="characters",
+        )  # fmt: skip
+    except DataFileError as error:
+        same = "--resume needs the text, --layers, --width, --heads, --length and --dropout that it began with."
+        raise DataFileError(f"{error}\n  {same}") from None
+
+
 def _keep(history: Any, options: argparse.Namespace) -> None:
     """Write the losses as a table, and as a picture where one can be drawn."""
-    width = len(history.losses) // max(len(history.epochs), 1)
-    held_out = {(place + 1) * width: value for place, value in enumerate(history.validations)}
+    held_out = {(place + 1) * chars.EPOCH: value for place, value in enumerate(history.validations)}
     lines = ["step,loss,held_out"]
     for step, loss in enumerate(history.losses, 1):
         lines.append(f"{step},{loss:.6f},{held_out[step]:.6f}" if step in held_out else f"{step},{loss:.6f},")
@@ -199,8 +218,10 @@ def _keep(history: Any, options: argparse.Namespace) -> None:
         from tinyattn._viz import load_viz
 
         picture = os.path.join(options.out, "loss.svg")
-        curves = {"learned": history.epochs, "held out": history.validations}
-        load_viz().curve(curves, title="Loss", x_title=f"{width} steps").save(picture)
+        curves, x_title = {"learned": history.epochs, "held out": history.validations}, f"{chars.EPOCH} steps"
+        if len(history.epochs) < 2:  # no line yet
+            curves, x_title = {"learned": history.losses}, "steps"
+        load_viz().curve(curves, title="Loss", x_title=x_title).save(picture)
         kept.insert(0, picture)
     except (MissingLibraryError, MissingToolError, ModuleNotFoundError) as error:
         say(f"No picture of the curve: {str(error).splitlines()[0]}", options.ascii, sys.stderr)

@@ -54,9 +54,7 @@ class Tagger(nn.Module):
         self.rng = nn.init.generator(rng)
         self.embedding = nn.Embedding(words, d, scale=0.3, rng=self.rng)
         position = nn.DistanceBias(heads, reach=4) if kind == KINDS[3] else None
-        self.attention = (
-            None if kind == KINDS[1] else nn.MultiHeadAttention(d, heads, position=position, rng=self.rng)
-        )
+        self.attention = None if kind == KINDS[1] else nn.MultiHeadAttention(d, heads, position=position, rng=self.rng)
         self.linear = nn.Linear(d, tags, rng=self.rng)
 
     def forward(self, ids: Ids, keep: Keep) -> ta.Tensor:
@@ -160,6 +158,7 @@ def compare_taggers(
     >>> [result.kind for result in results] == list(KINDS)
     True
     """
+    nn.MultiHeadAttention(d, heads, rng=0)  # sizes that do not fit are refused before anything is learned
     vocabulary = data.Vocabulary.of([s.words for s in split.learned], lower=True)
     tags = sorted({tag for part in split for s in part for tag in s.tags})
     kinds = word_kinds(split, vocabulary)

@@ -161,20 +161,20 @@ def attention(
     seen = visible(keep, causal, q.shape[-2], k.shape[-2], values_of(bias))
     (q, k, v), lost = rows_apart(q, k, v, seen=seen)
     scores = match(q, k)  # (..., n, m)  how well does key j answer query i?
+    _check_part(scores, q, k, "score")
     if scale is not None:
         scores = scores * scale  # (..., n, m)
     if bias is not None:
         scores = scores + bias  # (..., n, m)  a number for each pair, whatever the words are
     weights = weigh(scores, seen)  # (..., n, m)  hidden keys get 0
+    _check_part(weights, q, k, "normalise")
     output = weights @ v  # (..., n, d_v)  the values, weighted
     if lost is not None:
         output = ta.where(lost, np.nan, output)  # a query that looks at nan gets nan, the others do not
     return AttentionSteps(*given, scores, weights, output, seen) if return_steps else output
 
 
-def fused_attention(
-    q: Tensor, k: Tensor, v: Tensor, *, keep: ArrayLike | None = None, causal: bool = False
-) -> Tensor:
+def fused_attention(q: Tensor, k: Tensor, v: Tensor, *, keep: ArrayLike | None = None, causal: bool = False) -> Tensor:
     """The usual attention in one op: faster, but without steps to look at.  Hidden rows are not read here either.
 
     Examples
@@ -196,7 +196,16 @@ def _parts_named(
     """The two exchangeable parts; a scale of one's own takes the place of 1/√d_k."""
     if score is None:
         score = "kernel" if normalise == "linear" else "scaled_dot"
-    if normalise == "linear" and (score in ("dot", "scaled_dot") or bias is not None):
+    if scale is not None and (np.shape(values_of(scale)) or np.asarray(values_of(scale)).dtype.kind not in "fiu"):
+        raise ArgumentError(f"attention: scale={scale!r} must be one number, the factor on all scores.")
+    if normalise == "linear":
+        check_linear(score, bias)
+    return score_named("dot" if score == "scaled_dot" and scale is not None else score), normalise_named(normalise)
+
+
+def check_linear(score: str | Score, bias: object) -> None:
+    """Refuse what could make a score negative, where the sum of a row divides."""
+    if score in ("dot", "scaled_dot") or bias is not None:
         raise ArgumentError(
             message(
                 f"attention: normalise='linear' with {'a bias' if bias is not None else f'score={score!r}'}.",
@@ -204,7 +213,6 @@ def _parts_named(
                 "Leave score and bias away, which gives score='kernel'.",
             )
         )
-    return score_named("dot" if score == "scaled_dot" and scale is not None else score), normalise_named(normalise)
 
 
 class SelfAttention(Module):
@@ -333,6 +341,21 @@ def checked_parts(
         score = "kernel" if normalise == "linear" else "scaled_dot"
     _parts_named(score, normalise, None, None)
     return score, normalise
+
+
+def _check_part(result: object, q: Tensor, k: Tensor, which: str) -> None:
+    """Refuse what is no number for each pair: a part of the user's own may give anything."""
+    wanted = (q.shape[-2], k.shape[-2])
+    if np.shape(values_of(result))[-2:] == wanted:
+        return
+    given = "nothing" if result is None else f"shape {np.shape(values_of(result))}"
+    raise ShapeError(
+        message(
+            f"attention(q: {q.shape}, k: {k.shape}): {which}= gave {given}.",
+            f"A number for each pair of query and key is needed: shape (..., {wanted[0]}, {wanted[1]}).",
+            "Write a function that returns that: f(q, k) for score, f(scores, keep) for normalise.",
+        )
+    )
 
 
 def _check_shapes(q: Tensor, k: Tensor, v: Tensor, match: Score) -> None:

@@ -79,7 +79,7 @@ class GPT(Module):
         self.length, source = check_size(length, "GPT", "length"), init.generator(rng)
         d = check_size(d, "GPT", "d")
         self.embedding = Embedding(words, d, scale=0.1, rng=source)
-        self.position, inside = _position(position, length, d, heads, source)
+        self.position, inside = _position(position, length, d, heads, options.get("d_k") or d // heads, source)
         self.dropout = Dropout(dropout, rng=source) if dropout else None
         options = {"activation": activation, "dropout": dropout, "position": inside, "fused": True, **options}
         self.decoder = TransformerEncoder(layers, d, heads, hidden, rng=source, **options)
@@ -218,25 +218,26 @@ def choose(scores: ArrayLike, temperature: float, top_k: int | None, rng: np.ran
     1
     """
     numbers = np.asarray(scores, dtype=float)
-    if not temperature >= 0:
-        raise ArgumentError(f"generate: temperature={temperature!r} must not be negative.")
+    if not isinstance(temperature, (int, float, np.number)) or not temperature >= 0:
+        raise ArgumentError(f"generate: temperature={temperature!r} must be a number from 0 on.")
     if top_k is not None:
         least = check_size(top_k, "generate", "top_k")
         numbers = np.where(np.argsort(np.argsort(-numbers, kind="stable"), kind="stable") < least, numbers, -np.inf)
     if temperature == 0:
         return int(numbers.argmax())
-    odds = np.exp((numbers - numbers.max()) / temperature)
+    with np.errstate(over="ignore"):  # a tiny temperature: minus infinity, and 0 after exp
+        odds = np.exp((numbers - numbers.max()) / temperature)
     return int(rng.choice(len(odds), p=odds / odds.sum()))
 
 
-def _position(kind: str, length: int, d: int, heads: int, source: np.random.Generator) -> tuple[Any, Any]:
+def _position(kind: str, length: int, d: int, heads: int, d_k: int, source: np.random.Generator) -> tuple[Any, Any]:
     """What is added to the embeddings, and what acts inside the heads; one of them is None."""
     if kind == "learned":
         return LearnedPosition(length, d, scale=0.1, rng=source), None
     if kind == "sinusoidal":
         return SinusoidalPosition(d), None
     if kind == "rotary":
-        return None, RotaryPosition(d // heads)
+        return None, RotaryPosition(d_k)
     if kind == "distance":
         return None, DistanceBias(heads)
     raise ArgumentError(f"GPT: position={kind!r} must be 'learned', 'sinusoidal', 'rotary' or 'distance'.")

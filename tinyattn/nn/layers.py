@@ -6,8 +6,10 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 import tinyattn as ta
-from tinyattn.arguments import operand
+from tinyattn.arguments import one_number, operand
 from tinyattn.errors import ArgumentError, ShapeError
 from tinyattn.nn import init
 from tinyattn.nn.module import Module, check_size, check_width
@@ -183,7 +185,7 @@ class LayerNorm(Module):
     """
 
     def __init__(self, d: int, eps: float = 1e-5) -> None:
-        d, self.eps = check_size(d, "LayerNorm", "d"), eps
+        d, self.eps = check_size(d, "LayerNorm", "d"), _checked_eps(eps, "LayerNorm")
         self.gain = ta.tensor([1.0] * d, requires_grad=True, name="gain")
         self.bias = ta.tensor([0.0] * d, requires_grad=True, name="bias")
 
@@ -230,7 +232,7 @@ class RMSNorm(Module):
     """
 
     def __init__(self, d: int, eps: float = 1e-5) -> None:
-        d, self.eps = check_size(d, "RMSNorm", "d"), eps
+        d, self.eps = check_size(d, "RMSNorm", "d"), _checked_eps(eps, "RMSNorm")
         self.gain = ta.tensor([1.0] * d, requires_grad=True, name="gain")
 
     def forward(self, x: TensorLike) -> Tensor:
@@ -251,6 +253,13 @@ class RMSNorm(Module):
     def sizes(self) -> str:
         """The width."""
         return str(self.gain.shape[0])
+
+
+def _checked_eps(eps: float, layer: str) -> float:
+    number = one_number(eps, layer, "eps")
+    if not 0 <= number < float("inf"):
+        raise ArgumentError(f"{layer}: eps={eps!r} must be a number from 0 on; it keeps the root real.")
+    return number
 
 
 class Dropout(Module):
@@ -274,7 +283,7 @@ class Dropout(Module):
     """
 
     def __init__(self, p: float, *, rng: init.Rng = None) -> None:
-        if not 0 <= p <= 1:
+        if not isinstance(p, (int, float, np.number)) or not 0 <= p <= 1:
             raise ArgumentError(f"Dropout: p={p!r} must be from 0 to 1.")
         self.p, self.rng = p, init.generator(rng)
 
@@ -348,7 +357,7 @@ class MLP(Module):
     ) -> None:
         d = check_size(d, "MLP", "d")
         hidden, source = check_size(4 * d if hidden is None else hidden, "MLP", "hidden"), init.generator(rng)
-        if not callable(activation) and activation not in ACTIVATIONS:
+        if not callable(activation) and not (isinstance(activation, str) and activation in ACTIVATIONS):
             known = ", ".join(map(repr, ACTIVATIONS))
             raise ArgumentError(f"MLP: activation={activation!r} is not known.\n  Write {known}, or a function.")
         self.activation = activation

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping
+from reprlib import recursive_repr
 from typing import Any, TypeVar
 
 import numpy as np
 
+from tinyattn.arguments import as_array
 from tinyattn.errors import ArgumentError, ArgumentTypeError, ShapeError, message
 from tinyattn.mode import scope
 from tinyattn.names import stored_target
@@ -119,6 +121,8 @@ class Module:
                 if isinstance(part, Module):
                     collect(f"{prefix}{path}.", part)
                 elif part.is_leaf:
+                    if prefix + path in found:
+                        raise ArgumentError(_same_name(prefix + path, type(self).__name__))
                     seen.add(id(part))
                     found[prefix + path] = part
 
@@ -164,7 +168,10 @@ class Module:
         >>> ta.nn.Linear(2, 1, rng=0).astype(np.float32)(np.float32([[1.0, 2.0]])).dtype
         dtype('float32')
         """
-        target = np.dtype(dtype)
+        try:
+            target = np.dtype(dtype)
+        except TypeError:
+            raise ArgumentTypeError(f"astype: {dtype!r} must be float32 or float64.") from None
         if target not in (np.float32, np.float64):
             raise ArgumentTypeError(f"astype: {target} must be float32 or float64.")
         for leaf in self._named_leaves().values():
@@ -204,6 +211,14 @@ class Module:
         ShapeError
             A shape is another one.
         """
+        if not isinstance(state, Mapping):
+            raise ArgumentTypeError(
+                message(
+                    f"load_state_dict: a {type(state).__name__}; a mapping from names to arrays is needed.",
+                    "It is what state_dict() gives.",
+                    "For a file write ta.weights.load(model, path).",
+                )
+            )
         leaves = self._named_leaves()
         missing, foreign = [n for n in leaves if n not in state], [n for n in state if n not in leaves]
         if missing or foreign:
@@ -214,7 +229,7 @@ class Module:
                     f"The names here are {_listed(list(leaves))}.",
                 )
             )
-        arrays = {name: np.array(state[name]) for name in leaves}
+        arrays = {name: as_array(state[name], name=f"load_state_dict: {name}") for name in leaves}
         for name, leaf in leaves.items():
             if arrays[name].shape != leaf.shape:
                 raise ShapeError(
@@ -252,6 +267,7 @@ class Module:
         names = {id(leaf): name for name, leaf in self._named_leaves().items()}
         for path, module in self.named_modules():
             own = [leaf for _, leaf in module._own_parts() if isinstance(leaf, Tensor) and id(leaf) in names]
+            own = list({id(leaf): leaf for leaf in own}.values())  # one that has two names here comes once
             for place, leaf in enumerate(own):
                 name = names.pop(id(leaf), "").removeprefix(path + "." if path else "")
                 first = [path, type(module).__name__] if place == 0 else ["", ""]
@@ -261,6 +277,7 @@ class Module:
         rows.append(["total", "", "", "", sum(leaf.size for leaf in self._named_leaves().values())])
         return table(rows, ["part", "kind", "parameter", "shape", "numbers"], ascii=True)
 
+    @recursive_repr()
     def __repr__(self) -> str:
         parts = [(path, part) for path, part in self._own_parts() if isinstance(part, Module)]
         inside = "".join("\n  " + f"{path}: {part!r}".replace("\n", "\n  ") for path, part in parts)
@@ -285,6 +302,14 @@ def _name_after_caller(result: Tensor, frame: Any) -> None:
     result.code, result.lasti = frame.f_code, frame.f_lasti
     site = outside_package(frame)
     result.site = None if site == (result.code, result.lasti) else site
+
+
+def _same_name(name: str, module: str) -> str:
+    return message(
+        f"{module}: two parameters are called {name!r}.",
+        "In state_dict and in files each needs a name of its own.",
+        "Give the dictionaries in its attributes keys that differ as text, and have no dot.",
+    )
 
 
 def _listed(names: list[str]) -> str:

@@ -9,10 +9,10 @@ import numpy as np
 import tinyattn as ta
 from tinyattn.arguments import operand
 from tinyattn.composed import named_by_caller
-from tinyattn.errors import ShapeError, message
+from tinyattn.errors import ArgumentTypeError, ShapeError, message
 from tinyattn.nn import init
 from tinyattn.nn.apart import project
-from tinyattn.nn.attention import AttentionSteps, attention, checked_parts, fused_attention
+from tinyattn.nn.attention import AttentionSteps, attention, check_linear, checked_parts, fused_attention
 from tinyattn.nn.layers import Dropout
 from tinyattn.nn.module import Module, check_size, check_width
 from tinyattn.nn.normalise import Normalise, normalise_named
@@ -179,6 +179,7 @@ class MultiHeadAttention(Module):
             for which, size in sizes.items()
         )
         self.score, self.normalise = checked_parts(score, normalise, d_k, source)
+        _check_position(position, self.heads, d_k)
         self.position, self.fused = position, fused
         self.dropout = Dropout(dropout, rng=source) if dropout else None
 
@@ -266,6 +267,8 @@ class MultiHeadAttention(Module):
         return q, k, v, seen, added
 
     def _attend(self, q: Tensor, k: Tensor, v: Tensor, seen: Any, added: Any, causal: bool) -> AttentionSteps:
+        if self.normalise == "linear":
+            check_linear(self.score, added)
         parts: dict[str, Any] = {"score": self.score, "normalise": self._weights}
         return attention(q, k, v, **parts, keep=seen, bias=added, causal=causal, return_steps=True)
 
@@ -283,9 +286,7 @@ class MultiHeadAttention(Module):
         weights = normalise_named(self.normalise)(scores, keep)  # (..., h, n, m)
         return weights if self.dropout is None else self.dropout(weights)
 
-    def _rows(
-        self, x: TensorLike, keys: TensorLike | None, values: TensorLike | None
-    ) -> tuple[Tensor, Tensor, Tensor]:
+    def _rows(self, x: TensorLike, keys: TensorLike | None, values: TensorLike | None) -> tuple[Tensor, Tensor, Tensor]:
         asking = operand(x, "MultiHeadAttention")
         answering = asking if keys is None else operand(keys, "MultiHeadAttention")
         passing = answering if values is None else operand(values, "MultiHeadAttention")
@@ -315,6 +316,29 @@ def _width_of_head(d: int, heads: int) -> int:
             )
         )
     return d // heads
+
+
+def _check_position(position: object, heads: int, d_k: int) -> None:
+    """Refuse what would act nowhere inside the heads, or not on all of them."""
+    if position is None:
+        return
+    if not isinstance(position, (RotaryPosition, DistanceBias)):
+        raise ArgumentTypeError(
+            message(
+                f"MultiHeadAttention: position={position!r} does not act inside the heads.",
+                "Other positions are added to the rows before attention.",
+                f"Write position=nn.RotaryPosition({d_k}) or nn.DistanceBias({heads}), or add it: position(x).",
+            )
+        )
+    fits = position.d == d_k if isinstance(position, RotaryPosition) else position.heads == heads
+    if not fits:
+        raise ShapeError(
+            message(
+                f"MultiHeadAttention: position={position!r} does not fit {heads} heads of width {d_k}.",
+                "Rotary positions turn the rows of each head, a distance bias has a number for each head.",
+                f"Write nn.RotaryPosition({d_k}) or nn.DistanceBias({heads}).",
+            )
+        )
 
 
 def _for_heads(mask: Any, ndim: int) -> Any:

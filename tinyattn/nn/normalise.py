@@ -97,7 +97,7 @@ def normalise_named(normalise: str | Normalise) -> Normalise:
     """
     if callable(normalise):
         return normalise
-    if normalise in NORMALISE:
+    if isinstance(normalise, str) and normalise in NORMALISE:
         return NORMALISE[normalise]
     raise ArgumentError(
         message(

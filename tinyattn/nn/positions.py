@@ -137,7 +137,7 @@ class LearnedPosition(Module):
         """
         length, d = self.P.shape
         rows = _rows(x, d, "LearnedPosition")
-        n = before + rows.shape[-2]
+        n = check_size(before + 1, "LearnedPosition", "before + 1") - 1 + rows.shape[-2]
         if n > length:
             raise ShapeError(
                 message(

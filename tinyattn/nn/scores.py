@@ -237,7 +237,7 @@ def score_named(score: str | Score) -> Score:
     """
     if callable(score):
         return score
-    if score in SCORES:
+    if isinstance(score, str) and score in SCORES:
         return SCORES[score]
     raise ArgumentError(
         message(

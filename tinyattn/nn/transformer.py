@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import tinyattn as ta
 from tinyattn.arguments import boolean, operand
-from tinyattn.errors import ArgumentError, ShapeError
+from tinyattn.errors import ArgumentError, ShapeError, message
 from tinyattn.nn import init
 from tinyattn.nn.layers import MLP, Activation, Dropout, LayerNorm, RMSNorm
 from tinyattn.nn.module import Module, check_size
@@ -186,6 +186,10 @@ class TransformerEncoder(Module):
         Tensor, shape (..., n, d)
         """
         rows = operand(x, "TransformerEncoder")
+        if caches is not None and len(caches) != len(self.blocks):
+            raise ArgumentError(
+                f"TransformerEncoder: {len(caches)} caches for {len(self.blocks)} blocks; each needs one."
+            )
         for place, block in enumerate(self.blocks):
             cache = None if caches is None else caches[place]
             rows = block(rows, keep=keep, bias=bias, causal=causal, cache=cache)  # (..., n, d)
@@ -219,7 +223,17 @@ def mean_over_words(x: TensorLike, keep: ArrayLike | None = None) -> Tensor:
         raise ShapeError(f"mean_over_words: x of shape {rows.shape} needs a row per word, shape (..., n, d).")
     if keep is None:
         return ta.mean(rows, axis=-2)
-    word = boolean(keep, "mean_over_words", "keep")[..., None]  # (..., n, 1)
+    words = boolean(keep, "mean_over_words", "keep")  # (..., n)
+    rows_there = rows.shape[-words.ndim - 1 : -1]
+    if words.ndim < 1 or len(rows_there) < words.ndim or any(a not in (1, b) for a, b in zip(words.shape, rows_there)):
+        raise ShapeError(
+            message(
+                f"mean_over_words: keep has shape {words.shape}, and x {rows.shape}.",
+                "It says for each row whether it is a word.",
+                f"Give keep with shape {rows.shape[:-1]}.",
+            )
+        )
+    word = words[..., None]  # (..., n, 1)
     count = ta.tensor(word.sum(axis=-2).clip(1).astype(rows.dtype))  # (..., 1)
     return ta.sum(ta.where(word, rows, 0.0), axis=-2) / count  # (..., d)
 
