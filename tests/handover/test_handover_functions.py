@@ -278,7 +278,7 @@ def test_a_missing_library_is_told_with_the_line_that_installs_it(
     real = importlib.import_module
     for module in ("jax_function", "torch_module", "onnx_file"):
         monkeypatch.setattr(f"tinyattn.handover.{module}.import_module", gone)
-    with pytest.raises(ta.MissingLibraryError, match=rf"pip install tinyattn\[{library}\]"):
+    with pytest.raises(ta.MissingLibraryError, match=f"Write: pip install {library}"):
         getattr(handover, function)(ONE * 2.0)
 
 

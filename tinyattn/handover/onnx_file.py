@@ -58,7 +58,7 @@ def to_onnx(
     try:
         onnx = import_module("onnx")
     except ImportError:
-        raise missing_library("onnx", "onnx") from None
+        raise missing_library("onnx", "onnx onnxruntime") from None
     program = record(what, args, dynamic, model)
     made = _model(onnx, program, parameters_as_inputs)
     onnx.checker.check_model(made, full_check=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -39,11 +38,10 @@ def record(what: Any, args: tuple[Any, ...] = (), dynamic: Dynamic | None = None
     return _of_function(what, args, dict(dynamic or {}), model)
 
 
-def missing_library(library: str, extra: str, module: ModuleType | None = None) -> MissingLibraryError:
+def missing_library(library: str, packages: str) -> MissingLibraryError:
     """What is said where an optional library is not installed."""
-    return MissingLibraryError(message(
-        f"{library} is not installed, so nothing can be handed over to it.", "", f"Write: pip install tinyattn[{extra}]"
-    ))  # fmt: skip
+    wrong = f"{library} is not installed, so nothing can be handed over to it."
+    return MissingLibraryError(message(wrong, "", f"Write: pip install {packages}"))
 
 
 # -- functions ---------------------------------------------------------------------------------------------------------

@@ -98,7 +98,10 @@ def main(words: list[str] | None = None) -> int:
     if options.devices:  # JAX reads this when it starts
         os.environ["XLA_FLAGS"] = f"--xla_force_host_platform_device_count={options.devices}"
         os.environ["JAX_PLATFORMS"] = "cpu"
-    import jax
+    try:
+        import jax
+    except ImportError:
+        parser.error("JAX is not installed; write: pip install jax")
 
     jax.config.update("jax_enable_x64", True)
     if options.cluster == "auto":
