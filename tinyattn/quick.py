@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from tinyattn import explain
+from tinyattn.kernels.small import LONG, quiet_dot
 from tinyattn.tensor import Tensor
 
 ndarray = np.ndarray
@@ -119,8 +120,8 @@ def all_finite(gradients: Iterable[Any]) -> bool:
     """Whether all numbers are finite; a product with itself costs a third of asking each of them."""
     for g in gradients:
         if g.__class__ is ndarray:
-            g = g.ravel()
-            g = g.dot(g)
+            g = g.ravel("K")  # in the order of memory: no copy
+            g = g.dot(g) if g.size <= LONG else quiet_dot(g, g)
         if not math.isfinite(g):
             return False
     return True

@@ -139,6 +139,24 @@ def test_what_numpy_says_about_errors_holds_in_every_thread() -> None:
     assert kinds == ["raise"] * 3
 
 
+def test_the_wait_for_pythons_lock_is_short_inside_and_the_users_afterwards() -> None:
+    if blas.control() is None:
+        pytest.skip("this BLAS cannot be told its number of threads, so work is not split")
+    ta.set_threads(2)
+    before, inside = sys.getswitchinterval(), []
+    threads.run(lambda _: inside.append(sys.getswitchinterval()), range(2))
+    assert inside == [pytest.approx(threads.PATIENCE)] * 2 and sys.getswitchinterval() == before
+    try:
+        sys.setswitchinterval(1e-5)  # the user is more impatient than we are
+        threads.run(lambda _: inside.append(sys.getswitchinterval()), range(2))
+        assert inside[-1] == pytest.approx(1e-5) == sys.getswitchinterval()
+        sys.setswitchinterval(before)
+        threads.run(lambda _: sys.setswitchinterval(0.002), range(2))  # what is set meanwhile stays
+        assert sys.getswitchinterval() == pytest.approx(0.002)
+    finally:
+        sys.setswitchinterval(before)
+
+
 # -- the BLAS ---------------------------------------------------------------------------------------------------------
 
 

@@ -19,15 +19,31 @@ FLOATS = {np.dtype(np.float32), np.dtype(np.float64)}  # what BLAS multiplies
 def column_sums(g: Any) -> Any:
     """The sum of the rows of a matrix, as a product with ones: at a third of a reduction's cost."""
     if g.dtype.char in "fd" and g.shape[0]:
-        return _ones_of(g.shape[0], g.dtype).dot(g)
+        return quiet_dot(_ones_of(g.shape[0], g.dtype), g)
     return np.add.reduce(g, axis=0)
+
+
+def quiet_dot(a: Any, b: Any) -> Any:
+    """``a.dot(b)`` where one is a vector: of many numbers in one thread, because a BLAS that has started threads for so
+    little lets them spin for milliseconds afterwards, on a core that others want.
+    """
+    if a.size <= LONG and b.size <= LONG:
+        return a.dot(b)
+    from tinyattn.kernels import blas
+
+    with blas.one_thread():
+        return a.dot(b)
+
+
+LONG = 9_000  # numbers; up to here OpenBLAS takes one thread for a vector
 
 
 def row_sums(x: Any, weights: Any = None) -> Any:
     """The sums of the rows, or of the rows times weights, (..., 1): a product at a fifth of a reduction's cost."""
     n = x.shape[-1]
     if x.dtype.char in "fd" and n and x.flags.c_contiguous:
-        sums = x.reshape(math.prod(x.shape[:-1]), n).dot(_ones_of(n, x.dtype) if weights is None else weights)
+        rows = x.reshape(math.prod(x.shape[:-1]), n)
+        sums = quiet_dot(rows, _ones_of(n, x.dtype) if weights is None else weights)
         return sums.reshape(*x.shape[:-1], 1)
     return np.add.reduce(x if weights is None else x * weights, axis=-1, keepdims=True)
 
@@ -40,7 +56,8 @@ def sums_along(x: Any, axis: int) -> Any:
     """
     if x.__class__ is ndarray:
         if (axis == 1 or axis == -1) and x.ndim == 2 and (size := x.shape[1]) <= 32 and x.dtype in FLOATS:
-            return x.dot(_square_of_ones(size, x.dtype))
+            if x.size <= LONG:
+                return x.dot(_square_of_ones(size, x.dtype))
         return np.add.reduce(x, axis=axis, keepdims=True)
     return x.sum(axis=axis, keepdims=True)
 

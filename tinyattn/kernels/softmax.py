@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tinyattn.kernels.small import FLOATS, sums_along
+from tinyattn.kernels.small import FLOATS, quiet_dot, sums_along
 
 
 def softmax(x: Any, axis: int, keep: Any) -> Any:
@@ -47,6 +47,6 @@ def _shifted_exp(x: Any, axis: int) -> Any:
     """
     if x.dtype in FLOATS:
         entries = x.ravel()
-        if entries.dot(entries) < 3600:
+        if quiet_dot(entries, entries) < 3600:
             return np.exp(x)
     return np.exp(x - _highest(x, axis))
