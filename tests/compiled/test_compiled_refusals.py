@@ -59,6 +59,7 @@ REFUSED = {
     "backward": (lambda x: ((x * w).sum().backward(), x)[1], "changes something outside"),
     "detach of what is hidden": (lambda x: x * hidden.part.w.detach(), "without the tensor"),
     "a comparison outside": (lambda x: ta.where(w > 1.5, x, 0.0), "of a tensor from outside"),
+    "a function that compares": (lambda x: ta.leaky_relu(w) * x, "of a tensor from outside"),
     "a mask as index": (lambda x: x[x > 0].sum(), "ta.where(mask, x, 0)"),
 }
 

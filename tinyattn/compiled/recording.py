@@ -24,7 +24,7 @@ from tinyattn.errors import GraphError, message
 from tinyattn.mode import mode, switched
 from tinyattn.names import place_text, title
 from tinyattn.ops import Op
-from tinyattn.places import ENGINE, find_place
+from tinyattn.places import OUTSIDE, find_place
 from tinyattn.tensor import Constant, Tensor, new_leaf, number_or_array
 
 _one_at_a_time = allocate_lock()
@@ -112,10 +112,10 @@ class Record:
 
     def compared(self, compare: Any, x: Any, other: Any, result: Any) -> None:
         """See a comparison that is not recorded: what `mode.watch_comparison` is for."""
-        frame: Any = sys._getframe(1)
-        while frame is not None and find_place(frame.f_code.co_filename) is ENGINE:
-            frame = frame.f_back
-        if frame is not None and x.order <= self.start:
+        if x.order <= self.start:  # `ta.leaky_relu(w)` compares as well as the learner's own line
+            frame: Any = sys._getframe(1)
+            while frame.f_back is not None and find_place(frame.f_code.co_filename) is not OUTSIDE:
+                frame = frame.f_back
             watched.refuse_outside("comparison", frame)
 
     def pulled(self, node: Tensor, slot: int, contribution: Any) -> None:
