@@ -116,6 +116,23 @@ def fastformer(a, W_q, W_k, W_v, w_alpha, w_beta, W_u):
     return ta.stack([(value * global_key) @ W_u + query for value, query in zip(v, q, strict=True)])
 
 
+def fastformer_in_heads(a, W_q, W_k, W_v, w_alpha, w_beta, W_u):
+    """Section 3.1 of the same, heads beside each other: each works on its own columns, and W_u sees them all."""
+    heads, _, d_k = w_alpha.shape
+    found = []
+    for head in range(heads):
+        mine = slice(head * d_k, (head + 1) * d_k)
+        q, k, v = ([b @ W[:, mine] for b in a] for W in (W_q, W_k, W_v))
+        alphas = softmax([product(query, w_alpha[head, 0]) / math.sqrt(d_k) for query in q])
+        global_query = sum(alpha * query for alpha, query in zip(alphas, q, strict=True))
+        p = [key * global_query for key in k]
+        betas = softmax([product(each, w_beta[head, 0]) / math.sqrt(d_k) for each in p])
+        global_key = sum(beta * each for beta, each in zip(betas, p, strict=True))
+        found.append([value * global_key for value in v])
+    beside = [ta.concatenate(list(pieces)) for pieces in zip(*found, strict=True)]
+    return ta.stack([piece @ W_u + b @ W_q for piece, b in zip(beside, a, strict=True)])
+
+
 def rotated(x, position, base=10000.0):
     """Su et al. 2021, equation 15: each pair turned like a complex number."""
     d, parts = x.shape[0], []

@@ -132,6 +132,27 @@ def test_fastformer_is_the_loop(rng) -> None:
     agree(layer(x), reference.fastformer(reference.vectors(x), *layer.parameters()), [x, *layer.parameters()], rng)
 
 
+@pytest.mark.parametrize(("d_k", "heads"), [(None, 2), (None, 4), (3, 2)])
+def test_fastformer_in_several_heads_is_the_loop(d_k, heads: int, rng) -> None:
+    layer, x = nn.Fastformer(4, d_k, heads=heads, rng=1), rows(rng, 5, 4)
+    slow = reference.fastformer_in_heads(reference.vectors(x), *layer.parameters())
+    agree(layer(x), slow, [x, *layer.parameters()], rng)
+
+
+def test_fastformer_in_several_heads_does_not_read_padding_and_takes_batches(rng) -> None:
+    layer, x = nn.Fastformer(4, heads=2, rng=1), rng.normal(size=(2, 5, 4))
+    padded = x.copy()
+    padded[1, 3:] = np.nan
+    words = np.array([[True] * 5, [True] * 3 + [False] * 2])
+    steps = layer.steps(padded, keep=words)
+    assert steps.alpha.shape == (2, 2, 5) and (steps.alpha.data[1, :, 3:] == 0).all()
+    assert np.allclose(steps.output.data[0], layer(x[0]).data)
+    assert np.allclose(steps.output.data[1, :3], layer(x[1, :3]).data)
+    assert repr(layer) == "Fastformer(d=4, d_k=2, heads=2)"
+    with pytest.raises(ta.ShapeError, match="Fastformer: width 4 cannot be shared equally among 3 heads"):
+        nn.Fastformer(4, heads=3)
+
+
 @pytest.mark.parametrize("causal", [False, True])
 def test_linear_attention_is_the_loop(causal: bool, rng) -> None:
     layer, x = nn.LinearAttention(4, 3, 2, rng=1), rows(rng, 5, 4)

@@ -8,11 +8,13 @@ import numpy as np
 
 import tinyattn as ta
 from tinyattn.arguments import boolean, operand
+from tinyattn.composed import named_by_caller
 from tinyattn.errors import ArgumentError, ShapeError, message
 from tinyattn.nn import init
 from tinyattn.nn.apart import project, rows_apart
 from tinyattn.nn.attention import attention
 from tinyattn.nn.module import Module, check_size, check_width
+from tinyattn.nn.multi_head import merge_heads, split_heads, width_of_head
 from tinyattn.nn.scores import feature_map
 from tinyattn.tensor import Tensor
 
@@ -102,7 +104,7 @@ class LinearAttention(Module):
 
 
 class FastformerSteps(NamedTuple):
-    """Everything that one Fastformer layer computed, in the words of the paper.
+    """What one Fastformer layer computed, in the words of the paper; several heads have an axis: (..., h, n).
 
     Attributes
     ----------
@@ -114,7 +116,7 @@ class FastformerSteps(NamedTuple):
     beta : Tensor, shape (..., n)
         How much each of these counts in the global key.
     global_key : Tensor, shape (..., 1, d_k)
-    output : Tensor, shape (..., n, d_k)
+    output : Tensor, shape (..., n, h·d_k)
 
     Examples
     --------
@@ -142,15 +144,17 @@ class Fastformer(Module):
     d : int
         Width of the rows that come in.
     d_k : int, optional
-        Width of queries, keys and values; d when not given.
+        Width of queries, keys and values in each head; d / heads when not given.
+    heads : int
+        How many; each has a global query and a global key of its own, and W_u mixes what they found.
     rng : numpy Generator, int or None
         Where the start of the weights comes from.
 
     Attributes
     ----------
-    W_q, W_k, W_v : Tensor, shape (d, d_k)
-    w_alpha, w_beta : Tensor, shape (d_k,)
-    W_u : Tensor, shape (d_k, d_k)
+    W_q, W_k, W_v : Tensor, shape (d, h·d_k)
+    w_alpha, w_beta : Tensor, shape (d_k,), with several heads (h, 1, d_k)
+    W_u : Tensor, shape (h·d_k, h·d_k)
 
     Examples
     --------
@@ -160,18 +164,21 @@ class Fastformer(Module):
     (3, 4)
     >>> layer.steps(np.ones((2, 4))).alpha.tolist()
     [0.5, 0.5]
+    >>> ta.nn.Fastformer(4, heads=2, rng=0).steps(np.ones((3, 4))).global_query.shape
+    (2, 1, 2)
     """
 
-    def __init__(self, d: int, d_k: int | None = None, *, rng: init.Rng = None) -> None:
-        d = check_size(d, "Fastformer", "d")
-        d_k = check_size(d if d_k is None else d_k, "Fastformer", "d_k")
-        source = init.generator(rng)
-        self.W_q = ta.tensor(init.glorot(source, d, d_k), requires_grad=True, name="W_q")
-        self.W_k = ta.tensor(init.glorot(source, d, d_k), requires_grad=True, name="W_k")
-        self.W_v = ta.tensor(init.glorot(source, d, d_k), requires_grad=True, name="W_v")
-        self.w_alpha = ta.tensor(init.glorot(source, d_k, 1)[:, 0], requires_grad=True, name="w_alpha")
-        self.w_beta = ta.tensor(init.glorot(source, d_k, 1)[:, 0], requires_grad=True, name="w_beta")
-        self.W_u = ta.tensor(init.glorot(source, d_k, d_k), requires_grad=True, name="W_u")
+    def __init__(self, d: int, d_k: int | None = None, *, heads: int = 1, rng: init.Rng = None) -> None:
+        d, self.heads = check_size(d, "Fastformer", "d"), check_size(heads, "Fastformer", "heads")
+        d_k = width_of_head(d, self.heads, "Fastformer", "d_k=...") if d_k is None else d_k
+        d_k = check_size(d_k, "Fastformer", "d_k")
+        source, width = init.generator(rng), self.heads * d_k
+        self.W_q = ta.tensor(init.glorot(source, d, width), requires_grad=True, name="W_q")
+        self.W_k = ta.tensor(init.glorot(source, d, width), requires_grad=True, name="W_k")
+        self.W_v = ta.tensor(init.glorot(source, d, width), requires_grad=True, name="W_v")
+        self.w_alpha = ta.tensor(_vectors(source, self.heads, d_k), requires_grad=True, name="w_alpha")
+        self.w_beta = ta.tensor(_vectors(source, self.heads, d_k), requires_grad=True, name="w_beta")
+        self.W_u = ta.tensor(init.glorot(source, width, width), requires_grad=True, name="W_u")
 
     def forward(self, x: TensorLike, *, keep: ArrayLike | None = None) -> Tensor:
         """Give the output alone; see `steps`.
@@ -183,7 +190,7 @@ class Fastformer(Module):
 
         Returns
         -------
-        Tensor, shape (..., n, d_k)
+        Tensor, shape (..., n, h·d_k)
         """
         return self._attend(x, keep).output
 
@@ -207,25 +214,48 @@ class Fastformer(Module):
         rows = _rows(x, self.W_q.shape[0], "Fastformer")
         word = _words(keep, rows, "Fastformer")
         (rows, _, _), lost = rows_apart(rows, rows, rows, seen=None if word is None else word.mT)
-        seen = None if word is None else word[..., 0]
-        q = rows @ self.W_q  # (..., n, d_k)
-        k = rows @ self.W_k  # (..., n, d_k)
-        v = rows @ self.W_v  # (..., n, d_k)
+        seen = None if word is None else word[..., 0] if self.heads == 1 else word.mT  # (..., n) or (..., 1, n)
+        q = _in_heads(rows @ self.W_q, self.heads)  # (..., n, d_k), several heads (..., h, n, d_k)
+        k = _in_heads(rows @ self.W_k, self.heads)  # (..., n, d_k)
+        v = _in_heads(rows @ self.W_v, self.heads)  # (..., n, d_k)
         root = ta.sqrt(ta.size_of(k, -1))
-        alpha = ta.softmax(q @ self.w_alpha / root, keep=seen)  # (..., n)  how much does each query count?
+        alpha = ta.softmax(_along(q, self.w_alpha) / root, keep=seen)  # (..., n)  how much does each query count?
         global_query = ta.expand_dims(alpha, -2) @ q  # (..., 1, d_k)  all queries in one
         p = k * global_query  # (..., n, d_k)
-        beta = ta.softmax(p @ self.w_beta / root, keep=seen)  # (..., n)
+        beta = ta.softmax(_along(p, self.w_beta) / root, keep=seen)  # (..., n)
         global_key = ta.expand_dims(beta, -2) @ p  # (..., 1, d_k)  all keys in one
-        r = v * global_key @ self.W_u  # (..., n, d_k)
-        output = r + q  # (..., n, d_k)
+        r = _joined(v * global_key, self.heads) @ self.W_u  # (..., n, h·d_k)
+        output = r + _joined(q, self.heads)  # (..., n, h·d_k)
         if lost is not None:
             output = ta.where(lost, np.nan, output)
         return FastformerSteps(alpha, global_query, p, beta, global_key, output)
 
     def sizes(self) -> str:
-        """The two widths."""
-        return f"d={self.W_q.shape[0]}, d_k={self.W_q.shape[1]}"
+        """The two widths, and how many heads."""
+        several = "" if self.heads == 1 else f", heads={self.heads}"
+        return f"d={self.W_q.shape[0]}, d_k={self.w_alpha.shape[-1]}{several}"
+
+
+def _vectors(source: np.random.Generator, heads: int, d_k: int) -> NDArray[np.float64]:
+    """One vector, shape (d_k,), or one for each head, shape (h, 1, d_k)."""
+    each = np.stack([init.glorot(source, d_k, 1).T for _ in range(heads)])
+    return each[0, 0] if heads == 1 else each
+
+
+@named_by_caller
+def _in_heads(x: Tensor, heads: int) -> Tensor:
+    return x if heads == 1 else split_heads(x, heads)
+
+
+@named_by_caller
+def _joined(x: Tensor, heads: int) -> Tensor:
+    return x if heads == 1 else merge_heads(x)
+
+
+@named_by_caller
+def _along(x: Tensor, w: Tensor) -> Tensor:
+    """The dot product of each row with w, in each head with its own: (..., n, d_k) becomes (..., n)."""
+    return x @ w if w.ndim == 1 else ta.sum(x * w, axis=-1)
 
 
 def _rows(x: TensorLike, d: int, layer: str) -> Tensor:

@@ -164,8 +164,10 @@ class MultiHeadAttention(Module):
         rng: init.Rng = None,
     ) -> None:
         d, self.heads = check_size(d, "MultiHeadAttention", "d"), check_size(heads, "MultiHeadAttention", "heads")
-        d_k = _width_of_head(d, self.heads) if d_k is None else check_size(d_k, "MultiHeadAttention", "d_k")
-        d_v = _width_of_head(d, self.heads) if d_v is None else check_size(d_v, "MultiHeadAttention", "d_v")
+        if d_k is None or d_v is None:
+            width = width_of_head(d, self.heads, "MultiHeadAttention", "d_k=..., d_v=...")
+        d_k = width if d_k is None else check_size(d_k, "MultiHeadAttention", "d_k")
+        d_v = width if d_v is None else check_size(d_v, "MultiHeadAttention", "d_v")
         d_keys = d if d_keys is None else check_size(d_keys, "MultiHeadAttention", "d_keys")
         d_values = d_keys if d_values is None else check_size(d_values, "MultiHeadAttention", "d_values")
         source, h = init.generator(rng), self.heads
@@ -306,13 +308,14 @@ class MultiHeadAttention(Module):
         return text + other + ("" if self.b_q is None else ", bias=True")
 
 
-def _width_of_head(d: int, heads: int) -> int:
+def width_of_head(d: int, heads: int, layer: str, sizes: str) -> int:
+    """The columns of one head, where all share the width d."""
     if d % heads:
         raise ShapeError(
             message(
-                f"MultiHeadAttention: width {d} cannot be shared equally among {heads} heads.",
+                f"{layer}: width {d} cannot be shared equally among {heads} heads.",
                 "Each head works on d / heads columns.",
-                f"Take a width that {heads} divides, or say how wide a head is: d_k=..., d_v=....",
+                f"Take a width that {heads} divides, or say how wide a head is: {sizes}.",
             )
         )
     return d // heads
