@@ -13,7 +13,7 @@ import numpy as np
 
 from tinyattn.errors import ArgumentError, ArgumentTypeError, ShapeError, message
 from tinyattn.nn.gpt import GPT
-from tinyattn.nn.layers import Embedding, LayerNorm, Linear
+from tinyattn.nn.layers import Embedding, LayerNorm, Linear, RMSNorm
 from tinyattn.nn.module import Module
 from tinyattn.nn.multi_head import MultiHeadAttention
 from tinyattn.nn.positions import LearnedPosition
@@ -57,7 +57,8 @@ def load_torch_state(module: Module, state: Mapping[str, Any] | str | os.PathLik
     ----------
     module : MultiHeadAttention, TransformerBlock, TransformerEncoder, GPT, Linear, LayerNorm or Embedding
         Its counterpart is ``torch.nn.MultiheadAttention``, ``TransformerEncoderLayer`` (its norm_first is our
-        norm="pre"), ``TransformerEncoder``, a GPT-2, ``Linear``, ``LayerNorm`` or ``Embedding``.
+        norm="pre", its bias=False our bias=False and norm_bias=False), ``TransformerEncoder``, a GPT-2, ``Linear``,
+        ``LayerNorm`` or ``Embedding``.
     state : mapping or path
         A ``state_dict()``, or a .safetensors (or .npz) file of one.
     prefix : str
@@ -153,7 +154,7 @@ def _pieces(module: Module, theirs: Mapping[str, np.ndarray]) -> Iterator[Piece]
     if isinstance(module, Linear):
         yield from _linear("", "", module)
     elif isinstance(module, LayerNorm):
-        yield from _norm("", "")
+        yield from _norm("", "", module)
     elif isinstance(module, Embedding):
         yield Piece("weight", ("table",))
     elif isinstance(module, MultiHeadAttention):
@@ -174,9 +175,12 @@ def _linear(theirs: str, ours: str, layer: Linear) -> Iterator[Piece]:
         yield Piece(f"{theirs}bias", (f"{ours}b",))
 
 
-def _norm(theirs: str, ours: str) -> Iterator[Piece]:
+def _norm(theirs: str, ours: str, layer: LayerNorm | RMSNorm) -> Iterator[Piece]:
+    if isinstance(layer, RMSNorm):
+        raise ArgumentTypeError("TransformerBlock with RMSNorm has no counterpart in PyTorch.")
     yield Piece(f"{theirs}weight", (f"{ours}gain",))
-    yield Piece(f"{theirs}bias", (f"{ours}bias",))
+    if layer.bias is not None:
+        yield Piece(f"{theirs}bias", (f"{ours}bias",))
 
 
 def _attention(theirs: str, ours: str, layer: MultiHeadAttention) -> Iterator[Piece]:
@@ -202,26 +206,19 @@ def _check_attention(layer: MultiHeadAttention) -> None:
             raise ArgumentTypeError(f"MultiHeadAttention with {other} has no counterpart in PyTorch.")
 
 
-def _check_usual(block: TransformerBlock) -> None:
-    _check_attention(block.attention)
-    if not isinstance(block.norm1, LayerNorm):
-        raise ArgumentTypeError("TransformerBlock with RMSNorm has no counterpart in PyTorch.")
-
-
 def _block(theirs: str, ours: str, block: TransformerBlock) -> Iterator[Piece]:
-    _check_usual(block)
     yield from _attention(f"{theirs}self_attn.", f"{ours}attention.", block.attention)
     yield from _linear(f"{theirs}linear1.", f"{ours}mlp.up.", block.mlp.up)
     yield from _linear(f"{theirs}linear2.", f"{ours}mlp.down.", block.mlp.down)
-    yield from _norm(f"{theirs}norm1.", f"{ours}norm1.")
-    yield from _norm(f"{theirs}norm2.", f"{ours}norm2.")
+    yield from _norm(f"{theirs}norm1.", f"{ours}norm1.", block.norm1)
+    yield from _norm(f"{theirs}norm2.", f"{ours}norm2.", block.norm2)
 
 
 def _encoder(encoder: TransformerEncoder) -> Iterator[Piece]:
     for place, block in enumerate(encoder.blocks):
         yield from _block(f"layers.{place}.", f"blocks.{place}.", block)
     if encoder.last_norm is not None:
-        yield from _norm("norm.", "last_norm.")
+        yield from _norm("norm.", "last_norm.", encoder.last_norm)
 
 
 def _gpt(model: GPT, theirs: Mapping[str, np.ndarray]) -> Iterator[Piece]:
@@ -237,18 +234,19 @@ def _gpt(model: GPT, theirs: Mapping[str, np.ndarray]) -> Iterator[Piece]:
     yield Piece(f"{start}wte.weight", ("embedding.table",))
     yield Piece(f"{start}wpe.weight", ("position.P",))
     for place, block in enumerate(model.decoder.blocks):
-        _check_usual(block)
+        _check_attention(block.attention)
         there, here = f"{start}h.{place}.", f"decoder.blocks.{place}."
-        yield from _norm(f"{there}ln_1.", f"{here}norm1.")
+        yield from _norm(f"{there}ln_1.", f"{here}norm1.", block.norm1)
         yield Piece(f"{there}attn.c_attn.weight", tuple(f"{here}attention.W_{which}" for which in "qkv"), turned)
         yield Piece(f"{there}attn.c_attn.bias", tuple(f"{here}attention.b_{which}" for which in "qkv"))
         yield Piece(f"{there}attn.c_proj.weight", (f"{here}attention.W_o",), turned)
         yield Piece(f"{there}attn.c_proj.bias", (f"{here}attention.b_o",))
-        yield from _norm(f"{there}ln_2.", f"{here}norm2.")
+        yield from _norm(f"{there}ln_2.", f"{here}norm2.", block.norm2)
         for theirs_name, ours_name in (("c_fc", "up"), ("c_proj", "down")):
             yield Piece(f"{there}mlp.{theirs_name}.weight", (f"{here}mlp.{ours_name}.W",), turned)
             yield Piece(f"{there}mlp.{theirs_name}.bias", (f"{here}mlp.{ours_name}.b",))
-    yield from _norm(f"{start}ln_f.", "decoder.last_norm.")
+    if model.decoder.last_norm is not None:
+        yield from _norm(f"{start}ln_f.", "decoder.last_norm.", model.decoder.last_norm)
     if model.head is not None:
         yield Piece("lm_head.weight", ("head.W",), turned=True)
 

@@ -120,3 +120,10 @@ def test_a_schedule_can_be_asked_for_step_0_and_a_tiny_temperature_is_greedy() -
         warnings.simplefilter("error")
         tiny = model.generate([1], 6, temperature=1e-320)
     assert tiny.tolist() == model.generate([1], 6, temperature=0).tolist()
+
+
+def test_generating_leaves_every_part_as_it_was() -> None:
+    model = nn.GPT(5, 4, 2, 1, 4, dropout=0.3, rng=0)
+    model.decoder.eval()
+    model.generate([1], 3)
+    assert model.training and not model.decoder.training and not model.decoder.blocks[0].dropout.training

@@ -131,6 +131,21 @@ def test_encoder_layer(norm: str, activation: str, kind: str, seed: int) -> None
     assert_all_agree(ours, theirs, block, other, [(a, b)])
 
 
+@pytest.mark.parametrize("norm", ["pre", "post"])
+def test_encoder_layer_without_any_bias(norm: str, rng) -> None:
+    block = shaken(nn.TransformerBlock(4, 2, 6, norm=norm, bias=False, norm_bias=False, rng=1), rng)
+    other = torch.nn.TransformerEncoderLayer(
+        4, 2, 6, dropout=0.0, batch_first=True, norm_first=norm == "pre", bias=False, dtype=torch.float64
+    )
+    other.load_state_dict(to_torch(block))
+    x = rng.normal(size=(2, 3, 4))
+    a, b = ta.tensor(x, requires_grad=True), leaf(x)
+    ours, theirs = block(a), other(b)
+    ta.sum(ours**2).backward()
+    (theirs**2).sum().backward()
+    assert_all_agree(ours, theirs, block, other, [(a, b)])
+
+
 @pytest.mark.parametrize("seed", range(16))
 def test_layer_norm(seed: int) -> None:
     rng = np.random.default_rng(seed)
@@ -273,12 +288,20 @@ def pairs():
         nn.TransformerEncoder(2, 4, 2, 6, rng=0),
         torch.nn.TransformerEncoder(torch.nn.TransformerEncoderLayer(4, 2, 6), 2, torch.nn.LayerNorm(4)),
     )
+    yield (
+        nn.TransformerBlock(4, 2, 6, bias=False, norm_bias=False, rng=0),
+        torch.nn.TransformerEncoderLayer(4, 2, 6, bias=False),
+    )
+    yield (
+        nn.TransformerEncoder(2, 4, 2, 6, last_norm=False, rng=0),
+        torch.nn.TransformerEncoder(torch.nn.TransformerEncoderLayer(4, 2, 6), 2),
+    )
     yield nn.Linear(3, 2, rng=0), torch.nn.Linear(3, 2)
     yield nn.Embedding(3, 2, rng=0), torch.nn.Embedding(3, 2)
 
 
 @pytest.mark.filterwarnings("ignore:enable_nested_tensor")
-@pytest.mark.parametrize("place", range(6))
+@pytest.mark.parametrize("place", range(8))
 def test_a_file_of_theirs_comes_here_and_goes_back_bit_for_bit(place: int, tmp_path) -> None:
     library = pytest.importorskip("safetensors.torch")
     ours, theirs = list(pairs())[place]

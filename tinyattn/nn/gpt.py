@@ -171,7 +171,8 @@ class GPT(Module):
         if sequence.ndim != 1 or not len(sequence):
             raise ShapeError(f"generate: ids of shape {sequence.shape}; one sequence of at least one word is needed.")
         steps = check_size(steps, "generate", "steps")
-        learning, caches, new = self.training, self.caches(), sequence[-self.length :]
+        caches, new = self.caches(), sequence[-self.length :]
+        learning = [(part, part.training) for _, part in self.named_modules()]
         self.eval()
         try:
             with ta.no_grad():
@@ -184,7 +185,8 @@ class GPT(Module):
                     if new[0] == end:
                         break
         finally:
-            self.train(learning)
+            for part, before in learning:
+                part.training = before
         return sequence
 
     def _check_length(self, ids: Ids, before: int) -> None:

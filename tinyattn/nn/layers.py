@@ -170,11 +170,13 @@ class LayerNorm(Module):
         Width of a row.
     eps : float
         Added to the variance, so that a row of equal numbers can be divided.
+    bias : bool
+        Whether columns are shifted, too.
 
     Attributes
     ----------
     gain, bias : Tensor, shape (d,)
-        Start from ones and zeros.
+        Start from ones and zeros; without a bias it is None.
 
     Examples
     --------
@@ -184,10 +186,10 @@ class LayerNorm(Module):
             [-1.,  1.]], shape=(2, 2), made by layer_norm)
     """
 
-    def __init__(self, d: int, eps: float = 1e-5) -> None:
+    def __init__(self, d: int, eps: float = 1e-5, bias: bool = True) -> None:
         d, self.eps = check_size(d, "LayerNorm", "d"), _checked_eps(eps, "LayerNorm")
         self.gain = ta.tensor([1.0] * d, requires_grad=True, name="gain")
-        self.bias = ta.tensor([0.0] * d, requires_grad=True, name="bias")
+        self.bias = ta.tensor([0.0] * d, requires_grad=True, name="bias") if bias else None
 
     def forward(self, x: TensorLike) -> Tensor:
         """Norm each row.
@@ -202,11 +204,12 @@ class LayerNorm(Module):
         """
         rows = operand(x, "LayerNorm")
         check_width(rows, self.gain.shape[0], "LayerNorm")
-        return ta.layer_norm(rows, self.gain, self.bias, self.eps)
+        bias = np.zeros(self.gain.shape, self.gain.dtype) if self.bias is None else self.bias
+        return ta.layer_norm(rows, self.gain, bias, self.eps)
 
     def sizes(self) -> str:
         """The width."""
-        return str(self.gain.shape[0])
+        return str(self.gain.shape[0]) + ("" if self.bias is not None else ", bias=False")
 
 
 class RMSNorm(Module):

@@ -39,6 +39,8 @@ class TransformerBlock(Module):
         Share that is dropped while learning: of the weights, inside the MLP, and of what each part adds.
     bias : bool
         Whether the linear maps have one.
+    norm_bias : bool
+        Whether a `LayerNorm` has one.
     eps : float
         As in the norms.
     rng : numpy Generator, int or None
@@ -76,6 +78,7 @@ class TransformerBlock(Module):
         activation: str | Activation = "relu",
         dropout: float = 0.0,
         bias: bool = True,
+        norm_bias: bool = True,
         eps: float = 1e-5,
         rng: init.Rng = None,
         **attention: Any,
@@ -86,7 +89,7 @@ class TransformerBlock(Module):
         self.norm = norm
         self.attention = MultiHeadAttention(d, heads, bias=bias, dropout=dropout, rng=source, **attention)
         self.mlp = MLP(d, hidden, activation=activation, dropout=dropout, bias=bias, rng=source)
-        self.norm1, self.norm2 = _norm(norm_kind, d, eps), _norm(norm_kind, d, eps)
+        self.norm1, self.norm2 = _norm(norm_kind, d, eps, norm_bias), _norm(norm_kind, d, eps, norm_bias)
         self.dropout = Dropout(dropout, rng=source) if dropout else None
 
     def forward(
@@ -136,6 +139,8 @@ class TransformerEncoder(Module):
         How many blocks.
     d, heads, hidden
         As in `TransformerBlock`.
+    last_norm : bool, optional
+        Whether there is a last norm; with pre-norm, when not given.
     **options
         More for each `TransformerBlock`.
 
@@ -154,13 +159,22 @@ class TransformerEncoder(Module):
     """
 
     def __init__(
-        self, layers: int, d: int, heads: int, hidden: int | None = None, *, rng: init.Rng = None, **options: Any
+        self,
+        layers: int,
+        d: int,
+        heads: int,
+        hidden: int | None = None,
+        *,
+        last_norm: bool | None = None,
+        rng: init.Rng = None,
+        **options: Any,
     ) -> None:
         source = init.generator(rng)
         count = check_size(layers, "TransformerEncoder", "layers")
         self.blocks = [TransformerBlock(d, heads, hidden, rng=source, **options) for _ in range(count)]
-        pre = options.get("norm", "pre") == "pre"
-        self.last_norm = _norm(options.get("norm_kind", "layer"), d, options.get("eps", 1e-5)) if pre else None
+        norm = options.get("norm_kind", "layer"), d, options.get("eps", 1e-5), options.get("norm_bias", True)
+        has = options.get("norm", "pre") == "pre" if last_norm is None else last_norm
+        self.last_norm = _norm(*norm) if has else None
 
     def forward(
         self,
@@ -238,9 +252,9 @@ def mean_over_words(x: TensorLike, keep: ArrayLike | None = None) -> Tensor:
     return ta.sum(ta.where(word, rows, 0.0), axis=-2) / count  # (..., d)
 
 
-def _norm(kind: str, d: int, eps: float) -> LayerNorm | RMSNorm:
+def _norm(kind: str, d: int, eps: float, bias: bool) -> LayerNorm | RMSNorm:
     if kind == "layer":
-        return LayerNorm(d, eps)
+        return LayerNorm(d, eps, bias)
     if kind == "rms":
         return RMSNorm(d, eps)
     raise ArgumentError(f"TransformerBlock: norm_kind={kind!r} must be 'layer' or 'rms'.")
