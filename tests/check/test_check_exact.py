@@ -296,14 +296,14 @@ def test_writing_never_changes_what_somebody_else_holds(rng):
         with pytest.raises(CannotRun, match="others see"):
             write()
     y = x * 2.0
-    row, copied = y[0], y.copy()
+    row, turned, copied = y[0], y.T, y.copy()
     before = y.data.copy()
     with pytest.raises(CannotRun):
-        row += 1.0  # it would have to reach into y
-    y += 1.0
-    assert (copied.data == before).all() and (y.data == before + 1).all()
+        turned += 1.0  # it would have to reach into y
+    row += 1.0  # this one does
+    assert (copied.data == before).all() and (y.data[0] == before[0] + 1).all() and (y.data[1] == before[1]).all()
     with pytest.raises((TypeError, AttributeError)):  # it looked into y, which is another array now
-        row + 1.0
+        turned + 1.0
 
 
 def test_floats_are_those_of_the_time_when_they_were_computed_from(rng):

@@ -262,3 +262,67 @@ def test_a_product_that_is_right_is_not_called_transposed():
     relu_layer = lambda x, w: np.maximum(x @ w, 0)
     report = check_rule(relu_layer, lambda g, x, w: (g @ w.T, x.T @ g), (X, W))
     assert report.verdict == "wrong" and report.mistake != "transposed"
+
+
+# -- what a complex step, and what float32, must not mislead --------------------------------------------------------
+
+
+@pytest.mark.parametrize("share", [1e-6, 1e-12, 1e-14])
+def test_a_part_that_drops_the_imaginary_one_misleads_nobody(share):
+    x = np.array([0.5, -1.0, 2.0])
+    forward = lambda x: np.tanh(x) + share * np.abs(x)
+    assert check_rule(forward, lambda g, x: g * (1 - np.tanh(x) ** 2 + share * np.sign(x)), x)
+    assert check_gradients(lambda x: ta.sum(ta.tanh(x) + share * ta.abs(x)), x)
+
+
+def test_a_stable_loss_far_out_is_right():
+    targets = (RNG.random((3, 4)) > 0.5) * 1.0
+    loss = lambda x: np.mean(np.maximum(x, 0) - x * targets + np.log1p(np.exp(-np.abs(x))))
+    rule = lambda g, x: g * (1 / (1 + np.exp(-x)) - targets) / x.size
+    for seed in range(4):
+        report = check_rule(loss, rule, np.random.default_rng(seed).normal(size=(3, 4)) * 30)
+        assert report, str(report)
+
+
+@pytest.mark.parametrize("scale", [1e-6, 0.01, 1.0, 30.0])
+def test_float32_with_what_is_written_in_float64_or_in_place(scale):
+    q, k, v = (np.random.default_rng(i).normal(size=(3, 4)).astype(np.float32) * np.float32(scale) for i in range(3))
+
+    def weights(q, k):
+        e = np.exp(q @ k.T / np.sqrt(q.shape[1]))  # the root is a float64, and so is what comes of it
+        return e / e.sum(axis=-1, keepdims=True)
+
+    def backward(g, q, k, v):
+        p = weights(q, k)
+        dp = g @ v.T
+        ds = p * (dp - (dp * p).sum(axis=-1, keepdims=True)) / np.sqrt(q.shape[1])
+        return ds @ k, ds.T @ q, p.T @ g
+
+    def looked_up(g, table):
+        out = np.zeros_like(table)
+        np.add.at(out, [0, 2, 2, 1], g)
+        return out
+
+    assert check_rule(lambda q, k, v: weights(q, k) @ v, backward, (q, k, v))
+    assert check_rule(lambda table: table[[0, 2, 2, 1]], looked_up, q).exact == "equal"
+
+
+def test_slices_that_are_added_to_write_through_and_are_decided_exactly():
+    forward = lambda x: x[:, :-1] * 0.3 + x[:, 1:] * 0.7
+
+    def right(g, x):
+        d = np.zeros_like(x)
+        d[:, :-1] += g * 0.3
+        row = d[0]
+        row[1:] += g[0] * 0.7
+        d[1:, 1:] += g[1:] * 0.7
+        return d
+
+    def wrong(g, x):
+        d = np.zeros_like(x)
+        d[:, :-1] += g * 0.3
+        d[:, 1:] = g * 0.7
+        return d
+
+    assert check_rule(forward, right, X).exact == "equal"
+    assert check_rule(forward, wrong, X).exact == "different"

@@ -14,7 +14,7 @@ import numpy as np
 
 from tinyattn.check.bounded import Bounded
 from tinyattn.check.bounding import bounded_run
-from tinyattn.check.numeric import GOOD, Slope, scale_of, slope_of
+from tinyattn.check.numeric import GOOD, Slope, analytic, scale_of, slope_of
 from tinyattn.check.replay import composed_graph, forward_of
 
 MANY = 256  # entries that are looked at one by one; of more, the wrong one is found by halving
@@ -146,12 +146,12 @@ class Local:
     def _sharper(self, found: Slope, slot: int, direction: np.ndarray) -> Slope:
         """A complex step in place of a difference, where the two agree: it has no rounding to speak of."""
         h, moved = 1e-30, list(self.wide)
-        moved[slot] = moved[slot] + 1j * h * direction
+        moved[slot] = analytic(moved[slot] + 1j * h * direction)
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("error", np.exceptions.ComplexWarning)
                 y = self.forward(moved) if self.op.composed is None else self.op.composed(*moved, *self.params)
-            changes = np.imag(np.asarray(y)) / h
+            changes = np.asarray(y).view(np.ndarray).imag / h
             beside = float(np.add.reduce(self.g * changes, axis=None))
         except Exception:
             return found

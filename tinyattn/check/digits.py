@@ -13,18 +13,19 @@ from typing import Any
 import mpmath
 import numpy as np
 
-from tinyattn.check.blame import Fault
+from tinyattn.check.blame import Fault, Local
 from tinyattn.check.duck import Axes, Duck
 from tinyattn.check.numeric import scale_of
 from tinyattn.check.primes import labels_of
 from tinyattn.check.replay import forward_of
 
 MP: Any = mpmath.mp.clone()
-MP.dps = 50
+MP.dps = 80  # fifty, and thirty for small entries beside large ones
 STEP = MP.mpf(10) ** -15  # a central difference of this step is right to about thirty digits
 AGREED = 1e-25  # relative difference along a direction at which single entries need no look
 FARTHEST = 1e6  # how far an entry may be moved, at most
-FEW = 8  # entries that are looked at one by one
+FEW = 8  # entries of a large input that are looked at one by one
+SMALL = 64  # entries of an input of which every one is
 ROUNDED = 1e-14  # a constant that was rounded to a float is not a fault
 
 
@@ -139,11 +140,12 @@ def fault_in_digits(graph: Any, index: int, rng: np.random.Generator) -> tuple[F
         Of whatever kind, when forward or rule do not run on such numbers.
     """
     local = _Local(graph, graph.nodes[index], rng)
+    rounded = Local(graph, graph.nodes[index], rng).allowed
     made = local.rule()
     least = 50.0
     for slot, want in enumerate(local.wanted):
         if want and local.op.differentiable and local.values[slot].size:
-            fault, digits = local.look(slot, made[slot])
+            fault, digits = local.look(slot, made[slot], rounded[slot])
             if fault is not None:
                 return fault, digits
             least = min(least, digits)
@@ -161,7 +163,8 @@ class _Local:
         self.wanted = [graph.nodes[source].requires_grad for source in node.inputs]
         self.g = np.asarray(rng.normal(size=node.shape))
         self.weights = ManyDigits.lift(self.g)
-        self.middle = (self.weights * self.forward(self.inputs)[0]).sum().v.item()
+        terms = self.weights * self.forward(self.inputs)[0]
+        self.middle, self.size = terms.sum().v.item(), float(sum(abs(v) for v in terms.v.flat))
 
     def forward(self, inputs: list[Any]) -> tuple[Any, Any]:
         result = forward_of(self.op, inputs, self.params)
@@ -184,30 +187,38 @@ class _Local:
         bent = abs(right - left) > MP.mpf(1e-6) * (abs(right) + abs(left))
         return None if bent else (right + left) / 2
 
-    def look(self, slot: int, c: Any) -> tuple[Fault | None, float]:
-        """The entry of one input that is off, or to how many digits all of them agree."""
+    def look(self, slot: int, c: Any, rounded: Any) -> tuple[Fault | None, float]:
+        """The entry of one input that is off, or to how many digits all of them agree.
+
+        A small entry may be what is left of large ones: ``rounded`` is what rounding, of constants too, leaves there.
+        """
         if c.shape != self.values[slot].shape:
             raise ValueError("the shapes differ")
         scale = scale_of(self.values[slot].astype(float))
         if scale.max(initial=0.0) > FARTHEST:
             raise ValueError("a step that is felt is too large to be a small one")
-        direction = self.rng.normal(size=c.shape) * scale
-        slope = self.along(slot, direction)
-        if slope is not None and (gap := self._gap(c, direction, slope)) < AGREED:
-            return None, _digits(gap)
+        places = list(np.ndindex(*c.shape))
+        if c.size > SMALL:
+            direction = self.rng.normal(size=c.shape) * scale
+            slope = self.along(slot, direction)
+            if slope is not None and (gap := self._gap(c, direction, slope)) < AGREED:
+                return None, _digits(gap)
+            places = self._suspects(slot, c, direction, slope)
         size, least = max(abs(float(v)) for v in c.v.flat), 50.0
         worst: tuple[float, tuple[int, ...], float] = (0.0, (), 0.0)
-        for place in self._suspects(slot, c, direction, slope):
+        for place in places:
             unit = np.zeros(c.shape)
             unit[place] = scale[place]
             want = self.along(slot, unit)
             if want is None:
                 continue
             want /= MP.mpf(float(scale[place]))
-            # A small entry may be what is left of large ones, with the rounding of constants in those.
-            gap = float(abs(c.v[place] - want)) / max(abs(float(want)) + 0.1 * size, 1e-300)
+            left = 1e-15 * size if rounded is None or rounded.shape != c.shape else min(rounded[place], 1e-15 * size)
+            left += float(MP.mpf(1e-75) * self.size / (STEP * float(scale[place])))  # what eighty digits leave of it
+            off = float(abs(c.v[place] - want))
+            gap = off / max(abs(float(want)), left, 1e-300)
             least = min(least, _digits(gap))
-            if gap > max(ROUNDED, worst[0]):
+            if off > ROUNDED * abs(float(want)) + left and gap > worst[0]:
                 worst = gap, place, float(want)
         if not worst[0]:
             return None, least

@@ -25,10 +25,11 @@ class CannotRun(Exception):
 class Duck:
     """An array of numbers that are not floats, with NumPy's methods and protocols."""
 
-    __slots__ = ("__weakref__", "_is_fixed", "_views")
+    __slots__ = ("__weakref__", "_is_fixed", "_origin", "_views")
     __array_priority__ = 1000.0
     state: tuple[str, ...]
     _is_fixed: bool
+    _origin: tuple[Any, Any]
     _views: list[Any]
 
     # -- what a subclass says -------------------------------------------------------------------------------
@@ -188,11 +189,15 @@ class Duck:
         return view.fixed()
 
     def become(self, other: Any) -> Any:
-        """Take the numbers of another array, as an array does that is written into."""
-        if getattr(self, "_is_fixed", False):
-            raise CannotRun("writing into an array that others see")
+        """Take the numbers of another array, as an array does that is written into; a part of one writes through."""
         if other.shape != self.shape:
             raise CannotRun(f"writing {other.shape} into {self.shape}")
+        other = other.astype(self.dtype)
+        if hasattr(self, "_origin"):
+            whole, key = self._origin
+            whole[key] = other
+        elif getattr(self, "_is_fixed", False):
+            raise CannotRun("writing into an array that others see")
         self._spoil_views()
         for name in self.state:
             setattr(self, name, getattr(other, name))
@@ -279,7 +284,10 @@ class Duck:
         return self.reshape(())
 
     def __getitem__(self, key: Any) -> Any:
-        return self.each(lambda p: p[key])
+        part = self.each(lambda p: p[key])
+        if getattr(part, "_is_fixed", False):
+            part._origin = self, key
+        return part
 
     # -- arithmetic -------------------------------------------------------------------------------------------
 

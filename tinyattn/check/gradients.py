@@ -13,7 +13,7 @@ from tinyattn.check.bounded import Bounded
 from tinyattn.check.bounding import bounded_run, pulled_plainly
 from tinyattn.check.exact import exact_check
 from tinyattn.check.fused import fused_faults
-from tinyattn.check.numeric import Slope, complex_slope, scale_of, slope_of
+from tinyattn.check.numeric import Slope, analytic, complex_slope, scale_of, slope_of
 from tinyattn.check.replay import Replay, words_of
 from tinyattn.check.report import Report, Row
 from tinyattn.check.subject import Arrays, Recorded, Subject, op_subjects, silence
@@ -296,16 +296,15 @@ class Step:
             def leaf(node: Any) -> Any:
                 d = given.get(node.index)
                 x = node.value.astype(np.float64)
-                return x if d is None else x + t * d
+                return x if d is None else analytic(x + t * d)
 
             replay = Replay(graph, np.asarray, leaf)
             with np.errstate(all="ignore"):
                 values = replay.forward()
             if replay.cut:
                 raise ValueError(next(iter(replay.cut.values())))
-            return sum(
-                np.add.reduce(c * values[at], axis=None) for c, at in zip(self.cotangents, graph.outputs, strict=True)
-            )
+            outputs = [np.asarray(values[at]).view(np.ndarray) for at in graph.outputs]
+            return sum(np.add.reduce(c * y, axis=None) for c, y in zip(self.cotangents, outputs, strict=True))
 
         return value
 

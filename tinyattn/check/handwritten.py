@@ -196,7 +196,7 @@ class Handwritten:
 
 def _own(x: Any) -> Any:
     """An array that may be written into."""
-    return np.array(x)[()] if isinstance(x, np.ndarray) else x
+    return x.copy()[()] if isinstance(x, np.ndarray) else x
 
 
 def _flat(x: Any) -> Any:
@@ -216,6 +216,8 @@ def _arguments(function: Callable[..., Any]) -> tuple[int | None, bool]:
 
 def _like(c: Any, x: Any) -> Any:
     """A contribution in the dtype of its input: float64 for a float32 input is not the fault sought here."""
+    if isinstance(c, Duck) and isinstance(x, Duck) and x.dtype.kind == "f":
+        return c.astype(x.dtype)  # what is rounded away then counts in its bound
     if c is None or isinstance(c, (Duck, Tensor)) or isinstance(x, (Duck, Tensor)):
         return c
     array = np.asarray(c)

@@ -200,6 +200,29 @@ def taylor(values: Values, claimed: float, off: float = 0.0) -> float:
     return fall if fall > 0.5 else math.nan  # beside a jump there is no such thing
 
 
+class Analytic(np.ndarray):
+    """Complex numbers on which whatever drops or turns the imaginary part is refused: there a complex step is wrong."""
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        if ufunc in _NOT_ANALYTIC or kwargs.get("out") is not None:
+            raise TypeError(f"np.{ufunc.__name__} does not take complex steps")
+        plain = [x.view(np.ndarray) if isinstance(x, Analytic) else x for x in inputs]
+        return analytic(getattr(ufunc, method)(*plain, **kwargs))
+
+    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        if function in (np.real, np.imag, np.angle, np.linalg.norm, np.var, np.std):
+            raise TypeError(f"np.{function.__name__} does not take complex steps")
+        return super().__array_function__(function, types, args, kwargs)
+
+
+_NOT_ANALYTIC = {np.absolute, np.fabs, np.conjugate, np.sign}
+
+
+def analytic(x: Any) -> Any:
+    """Complex numbers as `Analytic`; all others as they are."""
+    return np.asarray(x).view(Analytic) if np.iscomplexobj(x) else x
+
+
 def complex_slope(phi: Callable[[complex], Any]) -> float:
     """The slope from one step beside the real axis: Im phi(ih) / h, with nothing subtracted."""
     h = 1e-30

@@ -81,8 +81,13 @@ def _var(cls: Kind, x: Any, axis: Any = None, ddof: int = 0, keepdims: bool = Fa
     return total / float(x.size // max(total.size, 1) - ddof)
 
 
+def _kind(x: Any) -> Any:
+    """The precision of an array, where it has one."""
+    return x.dtype if x.dtype.kind == "f" else np.float64
+
+
 def _like(value: float) -> Callable[..., Any]:
-    return lambda cls, x, *args, **kwargs: cls.lift(np.full(x.shape, value))
+    return lambda cls, x, *args, **kwargs: cls.lift(np.full(x.shape, value, _kind(x)))
 
 
 def _plain(function: Any) -> Callable[..., Any]:
@@ -114,7 +119,7 @@ def _norm(cls: Kind, x: Any, ord: Any = None, axis: Any = None, keepdims: bool =
 
 
 def _full_like(cls: Kind, x: Any, value: Any, *args: Any, **kwargs: Any) -> Any:
-    return cls.lift(value) + cls.lift(np.zeros(x.shape))
+    return cls.lift(value) + cls.lift(np.zeros(x.shape, _kind(x)))
 
 
 FUNCTIONS: dict[Any, Callable[..., Any]] = {

@@ -47,7 +47,7 @@ def point(step: Step, kind: str, error: Exception | None = None) -> None:
     report.verdict = "wrong"
     faults = faults_of(graph, step.rng)
     if not faults and step.exact is not None and step.exact.wrong:
-        faults = faults_of(graph, step.rng, step.exact.wrong) or _in_digits(step, step.exact.wrong)[0]
+        faults, _ = _closely(step, step.exact.wrong)
     faults = faults or fused_faults(graph, step.rng)
     if faults:
         _enter(step, faults)
@@ -132,9 +132,7 @@ def formula_of(node: Any, graph: Any, slot: int) -> str:
 def _only_exactly(step: Step) -> None:
     report, graph = step.report, step.recorded.graph
     suspects = step.exact.wrong
-    faults, digits = faults_of(graph, step.rng, suspects), None
-    if not faults:
-        faults, digits = _in_digits(step, suspects)
+    faults, digits = _closely(step, suspects)
     if faults:
         report.verdict, report.exact = "wrong", "different"
         _enter(step, faults)
@@ -151,22 +149,29 @@ def _only_exactly(step: Step) -> None:
     )
 
 
-def _in_digits(step: Step, suspects: tuple[int, ...]) -> tuple[list[Fault], float | None]:
-    """Wrong rules among the suspects, and to how many digits the others agree; None where that cannot be said."""
+def _closely(step: Step, suspects: tuple[int, ...]) -> tuple[list[Fault], float | None]:
+    """Wrong rules among the suspects, and to how many digits the others agree; None where that cannot be said.
+
+    With fifty digits where a rule runs on them, by differences of floats where it does not.
+    """
     from tinyattn.check.digits import fault_in_digits
 
-    faults, least = [], None if not suspects else 50.0
+    faults: list[Fault] = []
+    least, unasked = 50.0 if suspects else None, []
     for at in suspects:
         try:
             with np.errstate(all="ignore"):
                 fault, digits = fault_in_digits(step.recorded.graph, at, step.rng)
-        except Exception:  # it does not run on such numbers: then nothing is said
+        except Exception:  # it does not run on such numbers
             least = None
+            unasked.append(at)
             continue
         if fault is not None:
             faults.append(fault)
         elif least is not None:
             least = min(least, digits)
+    if unasked and not faults:
+        faults = faults_of(step.recorded.graph, step.rng, tuple(unasked))
     return faults, least
 
 
