@@ -96,6 +96,7 @@ def smoke(works: list[Workload]) -> int:
 def run(names: list[str], everything: bool, pythons: dict[str, str], options: Any) -> dict[str, Any]:
     """Measure all of it; what is found goes into the JSON as it is."""
     times: dict[str, Any] = {}
+    where = machine(pythons)  # first, so that the load is that of others
     for name in names:
         for dtype in DTYPES if WORKLOADS[name].family != "chain" else DTYPES[1:]:
             _progress(f"{name} {dtype}")
@@ -108,7 +109,7 @@ def run(names: list[str], everything: bool, pythons: dict[str, str], options: An
     if "W6" in names and "torch" in pythons:
         rows.append(busy_row(pythons, options))
     rows += chain_rows(times)
-    found = {"machine": machine(pythons), "times": times, "rows": rows, "growth": []}
+    found = {"machine": where, "times": times, "rows": rows, "growth": []}
     if everything:
         _progress("imports, formulas, drawings, exact check, training")
         rows += [extras.import_row(), *extras.picture_rows(), extras.exact_row(), *extras.training_rows(options.names)]
@@ -165,6 +166,7 @@ def machine(pythons: dict[str, str]) -> dict[str, str]:
         "numpy": np.__version__,
         "blas": f"{blas.get('name')} {blas.get('version')}",
         "peers": ", ".join(sorted(set(pythons) - {"numpy"})) or "none",
+        "load": f"{os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else "unknown",
     }
 
 
