@@ -99,11 +99,12 @@ def walk(
     on_the_way: Collection[Tensor] | None = None,
     create_graph: bool = False,
     observe: Observer | None = None,
+    ends: Collection[Tensor] = (),
 ) -> dict[Tensor, Any]:
     """One backward pass: newest first, each node passes on to its inputs what has come together for it.
 
     An op's inputs are older than its result, so when a node's turn comes nothing more can arrive there.
-    `tinyattn.quick` has the fast form of this, for the commonest case.
+    It goes no further than ``ends``.  `tinyattn.quick` has the fast form of this, for the commonest case.
     """
     cotangents: dict[Tensor, Any] = {}
     kept = set(targets)
@@ -114,7 +115,7 @@ def walk(
             cotangents[x] = cotangents[x] + g
             return
         cotangents[x] = g
-        if x.op is not None:
+        if x.op is not None and x not in ends:
             heappush(waiting, (-x.order, x))
 
     for output, seed in zip(outputs, seeds, strict=True):
@@ -159,14 +160,17 @@ def _on_the_way(nodes: list[Tensor], targets: set[Tensor]) -> set[Tensor]:
 def _pull_recorded(node: Any, g: Any, wanted: list[bool]) -> Any:
     """The vector-Jacobian products of one node, recorded, so that they can be differentiated again.
 
-    The rule of a fused op serves numbers only; going through its composed form gives the same, recorded.
+    The rule of a fused op serves numbers only; going through its composed form gives the same, recorded.  It ends at
+    the inputs, also where one depends on another: what lies behind them is for the walk that this is a part of.
     """
     place = node.site or (node.code, node.lasti)
     with switched(rule_of=place if place[0] is not None else None, scope=("backward", *node.scope), recording=True):
         if node.op.composed is None:
             return node.op.pull(g, node, None, list(node.inputs), node.params, wanted)
-        targets = [x for x, want in zip(node.inputs, wanted, strict=True) if want]
-        found = propagate([node.op.composed(*node.inputs, *node.params)], [g], targets, create_graph=True)
+        ends = {x for x, want in zip(node.inputs, wanted, strict=True) if want}
+        result = node.op.composed(*node.inputs, *node.params)
+        between = _on_the_way(reachable([result]), ends)
+        found = walk([result], [g], (), between, create_graph=True, observe=mode.watch_backward, ends=ends)
         return [found.pop(x, None) for x in node.inputs]  # the same tensor twice: its whole cotangent counts once
 
 

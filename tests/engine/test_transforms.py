@@ -336,3 +336,29 @@ def test_seed_tensor_of_another_dtype_is_converted_and_recorded():
 def test_refusals_name_the_transform(call, error, words):
     with pytest.raises(error, match=words):
         call()
+
+
+LOOPED = {  # fused operations of which one input is made of another
+    "attention": lambda x: ta.scaled_dot_product_attention(x, x, ta.relu(x)),
+    "attention, a chain": lambda x: ta.scaled_dot_product_attention(x, ta.tanh(x), ta.tanh(ta.tanh(x) * x), causal=True),
+    "layer norm": lambda x: ta.layer_norm(x, x[0] * x[0], x[1]),
+}
+
+
+@pytest.mark.parametrize("kind", LOOPED)
+def test_an_input_that_is_made_of_another_counts_once_in_gradients_of_any_order(kind: str) -> None:
+    numbers, direction = np.random.default_rng(0).normal(size=(2, 2, 3)) + 0.1
+
+    def loss(x):
+        return ta.sum(LOOPED[kind](x) ** 2)
+
+    def slope(at):
+        x = ta.tensor(at, requires_grad=True)
+        return ta.grad(loss(x), x).data
+
+    x = ta.tensor(numbers, requires_grad=True)
+    recorded = ta.grad(loss(x), x, create_graph=True)
+    np.testing.assert_allclose(recorded.data, slope(numbers), rtol=1e-12, atol=1e-13)
+    second = ta.grad(ta.sum(recorded * direction), x).data
+    differences = (slope(numbers + 1e-5 * direction) - slope(numbers - 1e-5 * direction)) / 2e-5
+    np.testing.assert_allclose(second, differences, rtol=1e-6, atol=1e-7)
