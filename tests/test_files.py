@@ -111,3 +111,9 @@ def test_a_file_that_cannot_be_written_leaves_the_old_one(tmp_path: Path, monkey
     with pytest.raises(OSError, match="Permission"):
         write_whole(target, "new")
     assert target.read_text() == "old" and [path.name for path in tmp_path.iterdir()] == ["a.txt"]
+
+
+def test_a_missing_folder_is_named_as_it_was_asked_for(tmp_path) -> None:
+    with pytest.raises(FileNotFoundError) as refused:
+        write_whole(tmp_path / "none" / "a.txt", "a")
+    assert refused.value.filename == str(tmp_path / "none")

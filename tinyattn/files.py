@@ -36,7 +36,10 @@ def write_whole(path: str | os.PathLike[str], content: str | bytes) -> None:
     """
     target = os.path.abspath(os.fspath(path))
     data = content.encode("utf-8") if isinstance(content, str) else content
-    handle, temporary = tempfile.mkstemp(dir=os.path.dirname(target), prefix=".part-")
+    try:
+        handle, temporary = tempfile.mkstemp(dir=os.path.dirname(target), prefix=".part-")
+    except (FileNotFoundError, NotADirectoryError) as error:  # say what was asked for, not what was tried
+        raise type(error)(error.errno, error.strerror, os.path.dirname(target)) from None
     try:
         with os.fdopen(handle, "wb") as stream:
             stream.write(data)

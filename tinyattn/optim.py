@@ -356,7 +356,7 @@ def inverse_root(lr: float, warmup: int) -> Schedule:
     lr = _positive(lr, "inverse_root", "lr")
     if not isinstance(warmup, (int, np.integer)) or warmup < 1:
         raise ArgumentError(f"inverse_root: warmup={warmup!r} must be from 1 on.")
-    return lambda step: lr * min(step / warmup, math.sqrt(warmup / step))
+    return lambda step: lr * min(step / warmup, math.sqrt(warmup / max(step, 1)))
 
 
 def clip_gradients(parameters: Iterable[Tensor], norm: float) -> float:

@@ -262,3 +262,9 @@ def test_real_speech_is_read(shared: Path) -> None:
     rate, samples = read_wav(shared / "data/audio/Front_Center.wav")
     assert rate == 48000 and samples.shape == (68545,) and round(float(np.abs(samples).max()), 3) == 0.473
     assert frames(samples, 1200, 480).shape == (141, 1200)
+
+
+@pytest.mark.parametrize("rate", [2**31, 2**40])
+def test_a_rate_that_the_format_cannot_hold_is_refused(rate: int) -> None:
+    with pytest.raises(ArgumentError, match="counts to"):
+        wav_bytes(rate, [0.0])

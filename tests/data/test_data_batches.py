@@ -108,3 +108,10 @@ def test_baseline_on_treebanks_is_the_known_one(shared: Path, name: str, right: 
     tagger = MostFrequentTag(train, lower=True)
     predicted = [tag for sentence in dev for tag in tagger.tags_for(sentence.words)]
     assert round(tagging_accuracy(predicted, [tag for s in dev for tag in s.tags]), 3) == right
+
+
+def test_numbers_that_would_be_changed_in_silence_are_refused() -> None:
+    with pytest.raises(ArgumentError, match="too large"):
+        pad_batch([[2**63]])
+    with pytest.raises(ArgumentTypeError, match=r"fill=0.5"):
+        pad_batch([[1]], fill=0.5)

@@ -142,6 +142,10 @@ def wav_bytes(rate: int, samples: npt.ArrayLike) -> bytes:
                 "Write samples / np.abs(samples).max().",
             )
         )
+    if 2 * channels * rate >= 1 << 32 or 2 * sound.size >= (1 << 32) - 64:
+        raise ArgumentError(
+            f"wav_bytes: {sound.size} samples, {channels} channels at rate {rate}; a WAV file counts to 2**32 bytes."
+        )
     body = np.minimum(np.round(sound * 32768), 32767).astype("<i2").tobytes()
     layout = struct.pack(
         "<4sIHHIIHH", b"fmt ", 16, _PCM, channels, rate, 2 * channels * rate, 2 * channels, 16

@@ -47,6 +47,8 @@ def pad_batch(lists: Iterable[npt.ArrayLike], fill: int = 0) -> tuple[Ids, Keep]
     array([[ True,  True,  True],
            [ True, False, False]])
     """
+    if isinstance(fill, bool) or not isinstance(fill, (int, np.integer)):
+        raise ArgumentTypeError(f"pad_batch: fill={fill!r} must be a whole number, as the others are.")
     rows = [_row(numbers, place) for place, numbers in enumerate(lists)]
     if not rows:
         raise ArgumentError(message("pad_batch: there is no sentence.", "A batch has at least one."))
@@ -207,6 +209,8 @@ def _row(numbers: npt.ArrayLike, place: int) -> Ids:
         raise ArgumentTypeError(
             f"pad_batch: sentence {place} holds {row.dtype}; whole numbers were expected."
         )
+    if row.dtype == np.uint64 and row.max() > np.iinfo(np.int64).max:
+        raise ArgumentError(f"pad_batch: sentence {place} holds {row.max()}, which is too large for a word number.")
     return row.astype(np.int64)
 
 

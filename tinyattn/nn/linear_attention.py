@@ -91,10 +91,10 @@ class LinearAttention(Module):
         phi_q = feature_map(q)  # (..., n, d_k)
         phi_k = feature_map(k)  # (..., n, d_k)
         if word is not None:
-            phi_k = ta.where(word, phi_k, 0.0)
+            phi_k = ta.where(word, phi_k, 0.0)  # (..., n, d_k)  padding counts for nothing
         summary = phi_k.mT @ v  # (..., d_k, d_v)  all words in one matrix, of the same size for any n
         total = phi_q @ ta.sum(phi_k, axis=-2, keepdims=True).mT  # (..., n, 1)  what the weights of a row sum to
-        nothing = total == 0
+        nothing = total == 0  # (..., n, 1)
         output = phi_q @ summary / (ta.where(nothing, 1.0, total) if np.any(nothing) else total)  # (..., n, d_v)
         return output if lost is None else ta.where(lost, np.nan, output)
 
@@ -218,7 +218,7 @@ class Fastformer(Module):
         q = _in_heads(rows @ self.W_q, self.heads)  # (..., n, d_k), several heads (..., h, n, d_k)
         k = _in_heads(rows @ self.W_k, self.heads)  # (..., n, d_k)
         v = _in_heads(rows @ self.W_v, self.heads)  # (..., n, d_k)
-        root = ta.sqrt(ta.size_of(k, -1))
+        root = ta.sqrt(ta.size_of(k, -1))  # ()
         alpha = ta.softmax(_along(q, self.w_alpha) / root, keep=seen)  # (..., n)  how much does each query count?
         global_query = ta.expand_dims(alpha, -2) @ q  # (..., 1, d_k)  all queries in one
         p = k * global_query  # (..., n, d_k)
@@ -227,7 +227,7 @@ class Fastformer(Module):
         r = _joined(v * global_key, self.heads) @ self.W_u  # (..., n, h·d_k)
         output = r + _joined(q, self.heads)  # (..., n, h·d_k)
         if lost is not None:
-            output = ta.where(lost, np.nan, output)
+            output = ta.where(lost, np.nan, output)  # (..., n, h·d_k)
         return FastformerSteps(alpha, global_query, p, beta, global_key, output)
 
     def sizes(self) -> str:
@@ -255,7 +255,7 @@ def _joined(x: Tensor, heads: int) -> Tensor:
 @named_by_caller
 def _along(x: Tensor, w: Tensor) -> Tensor:
     """The dot product of each row with w, in each head with its own: (..., n, d_k) becomes (..., n)."""
-    return x @ w if w.ndim == 1 else ta.sum(x * w, axis=-1)
+    return x @ w if w.ndim == 1 else ta.sum(x * w, axis=-1)  # (..., n), several heads (..., h, n)
 
 
 def _rows(x: TensorLike, d: int, layer: str) -> Tensor:

@@ -49,7 +49,7 @@ def relu_raw(scores: TensorLike, keep: Mask | None = None) -> Tensor:
     tensor([[0., 2., 4.]], shape=(1, 3))
     """
     weights = ta.relu(scores)  # (..., n, m)
-    return weights if keep is None else ta.where(keep, weights, 0.0)
+    return weights if keep is None else ta.where(keep, weights, 0.0)  # (..., n, m)  hidden keys get 0
 
 
 @named_by_caller
@@ -63,10 +63,10 @@ def relu(scores: TensorLike, keep: Mask | None = None) -> Tensor:
     """
     weights = relu_raw(scores, keep)  # (..., n, m)
     if keep is None:
-        return weights / ta.size_of(weights, -1)
+        return weights / ta.size_of(weights, -1)  # (..., n, m)
     keys = np.broadcast_to(keep, weights.shape).sum(axis=-1, keepdims=True)  # (..., n, 1)
-    count = ta.tensor(np.maximum(keys, 1).astype(weights.dtype))
-    return weights / count
+    count = ta.tensor(np.maximum(keys, 1).astype(weights.dtype))  # (..., n, 1)
+    return weights / count  # (..., n, m)
 
 
 @named_by_caller
@@ -80,8 +80,8 @@ def linear(scores: TensorLike, keep: Mask | None = None) -> Tensor:
     """
     shares = operand(scores, "linear") if keep is None else ta.where(keep, scores, 0.0)  # (..., n, m)
     total = ta.sum(shares, axis=-1, keepdims=True)  # (..., n, 1)
-    nothing = total == 0
-    return shares / (ta.where(nothing, 1.0, total) if np.any(nothing) else total)
+    nothing = total == 0  # (..., n, 1)
+    return shares / (ta.where(nothing, 1.0, total) if np.any(nothing) else total)  # (..., n, m)  rows sum to 1, or 0
 
 
 NORMALISE: dict[str, Normalise] = {"softmax": softmax, "relu": relu, "relu_raw": relu_raw, "linear": linear}

@@ -197,8 +197,8 @@ class RotaryPosition(Module):
         rows = _rows(x, self.d, "RotaryPosition")
         speed = self.base ** (-np.arange(0, self.d, 2) / self.d)  # (d/2,)
         angle = np.arange(before, before + rows.shape[-2])[:, None] * speed  # (n, d/2)
-        cos = ta.tensor(np.cos(angle).astype(rows.dtype), name="cos")
-        sin = ta.tensor(np.sin(angle).astype(rows.dtype), name="sin")
+        cos = ta.tensor(np.cos(angle).astype(rows.dtype), name="cos")  # (n, d/2)
+        sin = ta.tensor(np.sin(angle).astype(rows.dtype), name="sin")  # (n, d/2)
         even, odd = rows[..., 0::2], rows[..., 1::2]  # (..., n, d/2)  the two of each pair
         turned = ta.stack([even * cos - odd * sin, even * sin + odd * cos], axis=-1)  # (..., n, d/2, 2)
         return ta.reshape(turned, rows.shape)  # (..., n, d)

@@ -71,7 +71,8 @@ def feature_map(x: TensorLike) -> Tensor:
     """
     x = operand(x, "feature_map")
     above = x > 0
-    return ta.where(above, x + 1, ta.exp(ta.where(above, 0.0, x)))
+    below = ta.exp(ta.where(above, 0.0, x))  # shape of x; no overflow where it is not taken
+    return ta.where(above, x + 1, below)  # shape of x
 
 
 @named_by_caller

@@ -236,7 +236,7 @@ def mean_over_words(x: TensorLike, keep: ArrayLike | None = None) -> Tensor:
     if rows.ndim < 2:
         raise ShapeError(f"mean_over_words: x of shape {rows.shape} needs a row per word, shape (..., n, d).")
     if keep is None:
-        return ta.mean(rows, axis=-2)
+        return ta.mean(rows, axis=-2)  # (..., d)
     words = boolean(keep, "mean_over_words", "keep")  # (..., n)
     rows_there = rows.shape[-words.ndim - 1 : -1]
     if words.ndim < 1 or len(rows_there) < words.ndim or any(a not in (1, b) for a, b in zip(words.shape, rows_there)):
