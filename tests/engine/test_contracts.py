@@ -500,7 +500,15 @@ def test_deepcopy_keeps_one_tensor_one():
     assert twins["a"] is twins["b"][0]
 
 
-@pytest.mark.parametrize("make", [copy.deepcopy, pickle.dumps, copy.copy], ids=["deepcopy", "pickle", "copy"])
+def test_a_shallow_copy_of_a_result_is_the_result_and_of_a_leaf_a_twin():
+    """A result cannot change, so that two of it would be one; plotting libraries copy what they are given."""
+    w = leaf(1.0)
+    y = w * 2
+    twin = copy.copy(w)
+    assert copy.copy(y) is y and twin is not w and twin.tolist() == [1.0] and twin.requires_grad
+
+
+@pytest.mark.parametrize("make", [copy.deepcopy, pickle.dumps], ids=["deepcopy", "pickle"])
 def test_copying_a_result_is_refused_with_what_to_write_instead(make):
     y = leaf(1.0) * 2
     with pytest.raises(ta.GraphError, match=r"y: \(1,\) is the result of multiply"):

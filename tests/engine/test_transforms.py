@@ -340,7 +340,7 @@ def test_refusals_name_the_transform(call, error, words):
 
 LOOPED = {  # fused operations of which one input is made of another
     "attention": lambda x: ta.scaled_dot_product_attention(x, x, ta.relu(x)),
-    "attention, a chain": lambda x: ta.scaled_dot_product_attention(x, ta.tanh(x), ta.tanh(ta.tanh(x) * x), causal=True),
+    "a chain": lambda x: ta.scaled_dot_product_attention(x, ta.tanh(x), ta.tanh(ta.tanh(x) * x), causal=True),
     "layer norm": lambda x: ta.layer_norm(x, x[0] * x[0], x[1]),
 }
 
