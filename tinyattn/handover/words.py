@@ -230,11 +230,11 @@ class Words:
         """The error function from its series of positive terms.
 
         erf(x) = 2/sqrt(pi) exp(-x^2) sum_n 2^n x^(2n+1) / (2n+1)!!  (Abramowitz and Stegun 1964, 7.1.6).  Nothing
-        cancels in it; beyond 6 the value is 1 to the last bit.  90 terms are enough up to 6.
+        cancels in it; beyond 6 the value is 1 to the last bit, and up to 6 a hundred terms are enough.
         """
         near = self.minimum(self.maximum(x, self.number(-6.0, x)), self.number(6.0, x))
         square, total = near * near, near * 0 + 1
-        for n in range(120, 0, -1):  # 1 + 2x²/3 (1 + 2x²/5 (1 + ...)), from the inside
+        for n in range(100, 0, -1):  # 1 + 2x²/3 (1 + 2x²/5 (1 + ...)), from the inside
             total = 1 + total * square * (2 / (2 * n + 1))
         return near * total * self.exp(-square) * (2 / math.sqrt(math.pi))
 
