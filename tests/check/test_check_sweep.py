@@ -87,18 +87,21 @@ def test_the_workers_of_a_scheduler_print_the_same(run) -> None:
         assert run(*words, "--scheduler", cluster.scheduler_address) == run(*words)
 
 
-@pytest.mark.parametrize(("words", "reason"), [
-    (["--shape", "1,4", "--sweep", "m=1"], "--sweep gives values for m, and no --shape has that size"),
-    (["--shape", "n,4", "--sweep", "seed=0:2"], "--shape has n, and --sweep does not say which sizes"),
-    (["--shape", "1,4", "--sweep", "seed=2:2"], "seed=2:2: that is not a name with whole numbers"),
-    (["--shape", "1,4", "--sweep", "seed"], "--sweep seed: that is not a name"),
-    (["--shape", "1,4", "--sweep", "seed=a,b"], "--sweep seed=a,b"),
-    (["--shape", "1,4", "--sweep", "seed=-1"], "--sweep seed=-1"),
-    (["--shape", "1,4", "--sweep", "seed=1", "seed=2"], "--sweep seed=2"),
-    (["--shape", "1,4", "--sweep", "seed=1", "--jobs", "0"], "jobs=0"),
-    (["--shape", "1,4", "--sweep", "seed=1", "--html", "x.html"], "--html shows one check"),
-    (["--shape", "1,4", "--jobs", "2"], "--jobs and --scheduler share out a sweep"),
-])
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (["--shape", "1,4", "--sweep", "m=1"], "--sweep gives values for m, and no --shape has that size"),
+        (["--shape", "n,4", "--sweep", "seed=0:2"], "--shape has n, and --sweep does not say which sizes"),
+        (["--shape", "1,4", "--sweep", "seed=2:2"], "seed=2:2: that is not a name with whole numbers"),
+        (["--shape", "1,4", "--sweep", "seed"], "--sweep seed: that is not a name"),
+        (["--shape", "1,4", "--sweep", "seed=a,b"], "--sweep seed=a,b"),
+        (["--shape", "1,4", "--sweep", "seed=-1"], "--sweep seed=-1"),
+        (["--shape", "1,4", "--sweep", "seed=1", "seed=2"], "--sweep seed=2"),
+        (["--shape", "1,4", "--sweep", "seed=1", "--jobs", "0"], "jobs=0"),
+        (["--shape", "1,4", "--sweep", "seed=1", "--html", "x.html"], "--html shows one check"),
+        (["--shape", "1,4", "--jobs", "2"], "--jobs and --scheduler share out a sweep"),
+    ],
+)
 def test_what_makes_no_sense_is_refused_in_words(words: list[str], reason: str, run) -> None:
     code, out, err = run("lesson.py:layer", *words)
     assert code == 2 and not out and reason in err

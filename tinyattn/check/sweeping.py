@@ -130,4 +130,3 @@ def _refuse_what_stays_open(ranges: dict[str, list[int]], shapes: Sequence[str])
                 f"Write, for example, --shape {idle[0]},4.",
             )
         )
-
