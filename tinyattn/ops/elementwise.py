@@ -28,16 +28,8 @@ def _pairwise(name: str, forward: Any, formula: str, left: Any, right: Any, low:
     return register(Op(name, forward, rules, f"y[...] = {formula}", inputs=("a", "b"), sample=sample, kinks=kinks))
 
 
-add = _pairwise(
-    "add", operator.add, "a[...] + b[...]",
-    lambda g, y, a, b: g,
-    lambda g, y, a, b: g,
-)
-subtract = _pairwise(
-    "subtract", operator.sub, "a[...] - b[...]",
-    lambda g, y, a, b: g,
-    lambda g, y, a, b: -g,
-)
+add = _pairwise("add", operator.add, "a[...] + b[...]", lambda g, y, a, b: g, lambda g, y, a, b: g)
+subtract = _pairwise("subtract", operator.sub, "a[...] - b[...]", lambda g, y, a, b: g, lambda g, y, a, b: -g)
 multiply = _pairwise(
     "multiply", operator.mul, "a[...] * b[...]",
     lambda g, y, a, b: times(g, b),
