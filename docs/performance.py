@@ -52,18 +52,21 @@ HOW = """## What makes it so
   the scores, no maximum is looked for; the sum of a row divides the result, not the weights.
 * **Threads of ours, one for each core, and a BLAS of one thread in each.** Heads, tiles of large products and, with
   `ta.backward_in_parts`, parts of a batch with a graph each. What a part is depends on sizes alone, so
-  `ta.set_threads(1)`, or `TINYATTN_THREADS=1` in the environment, changes no bit. The user's BLAS setting is back
-  after each piece of work.
+  `ta.set_threads(1)`, or `TINYATTN_THREADS=1` in the environment, changes no bit. Whoever has threads of his own may
+  use it from all of them: one at a time gets ours. The user's BLAS setting and Python's switch interval, 50 µs
+  meanwhile, are back after each piece of work.
 * **Memory that stays.** Before the first large work one block of 32 MB is made and freed, after which the C library of
   Linux keeps freed blocks instead of giving them back page by page (`TINYATTN_WARM=0` leaves it out).
 
 ## What stands between us and the floor
 
 `products` in the table is the floor on NumPy: only the matrix products that the work cannot do without, in two
-threads. In W4 and W6 they are two thirds of a step; PyTorch's run at the same speed, so that little is left to win.
-In W5 the heads are so narrow that exp is half of the work, at 0.44 ns a number twice: that is the processor's.
-What is left are hand-overs of Python's lock between the two threads, some thousand a step: each costs little on a
-quiet machine, and a switch of processes on a busy one.
+threads. In W4 and W6 they are two thirds of a step; PyTorch's run at the same speed, so that little is left to win:
+the rest are passes over the numbers between them (exp, norms, GELU, sums, Adam), each near what NumPy needs for it.
+In W5 the heads are so narrow that exp is a third of the work, at 0.44 ns a number twice: that is the processor's. What
+is left there are hand-overs of Python's lock between the two threads, some thousand a step. On a quiet machine a
+hand-over costs little; on a busy one the thread that waits has to be given a core first, so W5 suffers most from
+other processes, and PyTorch least.
 """
 
 
