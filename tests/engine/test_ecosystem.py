@@ -112,8 +112,7 @@ def test_numpys_tests_take_tensors_in_silence() -> None:
 
 
 def test_matplotlib_draws_tensors(tmp_path: Any) -> None:
-    if (matplotlib := _optional("matplotlib")) is None:
-        return
+    matplotlib = pytest.importorskip("matplotlib", reason="needs matplotlib")
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
@@ -131,8 +130,7 @@ def test_matplotlib_draws_tensors(tmp_path: Any) -> None:
 
 
 def test_pandas_takes_tensors() -> None:
-    if (pandas := _optional("pandas")) is None:
-        return
+    pandas = pytest.importorskip("pandas", reason="needs pandas")
     y = ta.tensor(V, requires_grad=True) * 2.0
     with warnings.catch_warnings():
         warnings.simplefilter("error", ta.GradientLost)
@@ -141,13 +139,6 @@ def test_pandas_takes_tensors() -> None:
     assert table["b"].tolist() == [4, 10] and str(table.dtypes["a"]) == "float64"
     assert named["second"].tolist() == [8, 10, 12] and str(pandas.Series(y[0]).dtype) == "float64"
 
-
-def _optional(library: str) -> Any:
-    """A library that no environment of `run.py` has; where it is not there, there is nothing to test."""
-    try:
-        return __import__(library)
-    except ImportError:
-        return None
 
 
 # -- notebooks ---------------------------------------------------------------------------------------------------------
