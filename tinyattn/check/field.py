@@ -446,8 +446,8 @@ def field_of(seed: int = 0, large: bool = False) -> type[FieldArray]:
     >>> kind = field_of(seed=1)
     >>> x = kind.leaf(np.array([2.0, 3.0]))
     >>> y = x * x / x - x
-    >>> y.r, y.t
-    (array([0., 0.]), array([0., 0.]))
+    >>> bool((y.r % kind.numbers.p == 0).all() and (y.t % kind.numbers.p == 0).all())
+    True
     """
     numbers = LargePrime(seed) if large else SmallPrime(seed)
     return type("FieldArray", (FieldArray,), {"numbers": numbers, "lifted": {}, "__slots__": ()})
