@@ -358,7 +358,8 @@ def test_lesson_10_runs_through_in_any_encoding(tmp_path: Path, encoding: str, l
 
 def test_ascii_is_ascii_in_english(tmp_path: Path) -> None:
     run = learn("10", "--all", "--ascii", "--lang", "en", cwd=tmp_path)
-    assert run.returncode == 0 and run.stdout.isascii() and b"W_k^T" in run.stdout
+    written = run.stdout.replace(sys.executable.encode(), b"")  # the folder may have any name
+    assert run.returncode == 0 and written.isascii() and b"W_k^T" in written
 
 
 def test_lesson_10_is_stepped_through_by_typing(tmp_path: Path) -> None:
@@ -443,7 +444,8 @@ def test_a_session_can_be_driven_without_a_terminal(
 # -- hints and solutions from the command line ----------------------------------------------------------------
 
 
-def test_started_as_a_module_it_says_what_to_type_in_the_same_way(tmp_path: Path) -> None:
+def test_started_as_a_module_it_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
     run = learn("10", "--lang", "en", typed="q\n", cwd=tmp_path)
     assert f"Go on with: {interpreter()} -m tinyattn learn 10".encode() in run.stdout
     assert as_typed("tinyattn learn 10") == "tinyattn learn 10"  # these tests were not started so
