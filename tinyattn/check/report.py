@@ -47,6 +47,9 @@ class Row:
         return f"Row({self.input}, order {self.order}, {ways}: {self.difference:.1e} of {self.allowed:.1e})"
 
 
+_CLEAR = 1.7  # a slope between that of a wrong gradient, 1, and that of a right one, 2, decides nothing
+
+
 class Blame:
     """Where the fault is.
 
@@ -233,6 +236,8 @@ class Report:
     def _remainder(self) -> str:
         if math.isinf(self.remainder):
             return "nothing is left, the function is linear along the direction"
+        if self.verdict == "right" and self.remainder < _CLEAR:
+            return f"tells nothing here (slope {self.remainder:.2f}): it is lost in rounding, or crosses a kink"
         return f"falls with slope {self.remainder:.2f} (2 is right, 1 is wrong)"
 
     def __str__(self) -> str:
