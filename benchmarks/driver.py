@@ -42,7 +42,7 @@ class Failed(Exception):
 
 
 class Engine:
-    """A worker process and the lines that go to and fro."""
+    """A worker process and the lines that go back and forth."""
 
     def __init__(self, python: str, name: str) -> None:
         self.name = name
