@@ -17,7 +17,7 @@ import tinyattn as ta
 
 sys.path.append(os.path.dirname(os.path.abspath(__file__)))
 
-from adapter_tape import Pair, attention, leaves, versions
+from adapter_tape import Pair, attention, leaves, mlp_parts, versions
 
 __all__ = ["attn", "chain", "mha", "mlp", "mlp_scalar", "ops", "versions"]
 
@@ -47,19 +47,7 @@ def attn(cfg: dict[str, Any], arrays: dict[str, np.ndarray]) -> Pair:
 
 
 def mlp(cfg: dict[str, Any], arrays: dict[str, np.ndarray]) -> Pair:
-    p = leaves(arrays, "y")
-    y, depth = ta.tensor(arrays["y"]), len(cfg["sizes"]) - 1
-    optimiser = ta.optim.SGD([x for name, x in p.items() if name != "X"], lr=cfg["lr"])
-
-    def loss() -> ta.Tensor:
-        h = p["X"]
-        for i in range(depth):
-            h = h @ p[f"W{i}"] + p[f"b{i}"]
-            if i < depth - 1:
-                h = ta.relu(h)
-        return ta.sum((h - y) ** 2)
-
-    return pair(p, loss, optimiser.step)
+    return pair(*mlp_parts(cfg, arrays))
 
 
 def mlp_scalar(cfg: dict[str, Any], arrays: dict[str, np.ndarray]) -> Pair:

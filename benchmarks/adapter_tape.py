@@ -16,6 +16,7 @@ import numpy as np
 import tinyattn as ta
 
 Pair = tuple[Callable[[], None], Callable[[], tuple[float, dict[str, Any]]]]
+MlpParts = tuple[dict[str, ta.Tensor], Callable[[], ta.Tensor], Callable[[], None]]
 
 
 def versions() -> dict[str, str]:
@@ -67,7 +68,8 @@ def ops(cfg: dict[str, Any], arrays: dict[str, np.ndarray]) -> Pair:
     return pair(p, chain)
 
 
-def mlp(cfg: dict[str, Any], arrays: dict[str, np.ndarray]) -> Pair:
+def mlp_parts(cfg: dict[str, Any], arrays: dict[str, np.ndarray]) -> MlpParts:
+    """The leaves, the loss and the step of the optimiser."""
     p = leaves(arrays, "y")
     y, depth = ta.tensor(arrays["y"]), len(cfg["sizes"]) - 1
     optimiser = ta.optim.SGD([x for name, x in p.items() if name != "X"], lr=cfg["lr"])
@@ -80,7 +82,11 @@ def mlp(cfg: dict[str, Any], arrays: dict[str, np.ndarray]) -> Pair:
                 h = ta.relu(h)
         return ta.sum((h - y) ** 2)
 
-    return pair(p, loss, optimiser.step)
+    return p, loss, optimiser.step
+
+
+def mlp(cfg: dict[str, Any], arrays: dict[str, np.ndarray]) -> Pair:
+    return pair(*mlp_parts(cfg, arrays))
 
 
 def mlp_scalar(cfg: dict[str, Any], arrays: dict[str, np.ndarray]) -> Pair:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from browsing import headless_chromium
 
 from tinyattn.files import write_folder_whole
 from tinyattn.learn.book import book
@@ -16,8 +16,6 @@ from tinyattn.learn.book import book
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 selenium = pytest.importorskip("selenium", reason="selenium is not installed")
-from selenium.webdriver import Chrome, ChromeOptions  # noqa: E402
-from selenium.webdriver.chrome.service import Service  # noqa: E402
 from selenium.webdriver.common.by import By  # noqa: E402
 from selenium.webdriver.common.keys import Keys  # noqa: E402
 
@@ -26,17 +24,7 @@ PHONE, DESK = (360, 740), (1200, 900)
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    program, driver = shutil.which("chromium") or shutil.which("google-chrome"), shutil.which("chromedriver")
-    if program is None or driver is None:
-        pytest.skip("chromium and chromedriver are not installed")
-    options = ChromeOptions()
-    options.binary_location = program
-    for argument in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"):
-        options.add_argument(argument)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    chrome = Chrome(options=options, service=Service(driver))
-    yield chrome
-    chrome.quit()
+    yield from headless_chromium()
 
 
 @pytest.fixture(scope="module")

@@ -2,11 +2,11 @@
 
 import json
 import os
-import shutil
 import time
 
 import numpy as np
 import pytest
+from browsing import headless_chromium
 from replayed import attention, data_of
 
 import tinyattn as ta
@@ -18,8 +18,7 @@ from viz.words import Words
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 selenium = pytest.importorskip("selenium", reason="selenium is not installed")
-from selenium.webdriver import ActionChains, Chrome, ChromeOptions  # noqa: E402
-from selenium.webdriver.chrome.service import Service  # noqa: E402
+from selenium.webdriver import ActionChains  # noqa: E402
 from selenium.webdriver.common.by import By  # noqa: E402
 from selenium.webdriver.common.keys import Keys  # noqa: E402
 from selenium.webdriver.support.ui import Select  # noqa: E402
@@ -29,18 +28,7 @@ NARROW, WIDE = (360, 740), (1200, 900)
 
 @pytest.fixture(scope="module")
 def browser():
-    program = shutil.which("chromium") or shutil.which("google-chrome")
-    driver = shutil.which("chromedriver")
-    if program is None or driver is None:
-        pytest.skip("chromium and chromedriver are not installed")
-    options = ChromeOptions()
-    options.binary_location = program
-    for argument in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"):
-        options.add_argument(argument)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    chrome = Chrome(options=options, service=Service(driver))
-    yield chrome
-    chrome.quit()
+    yield from headless_chromium()
 
 
 @pytest.fixture(scope="module")

@@ -55,11 +55,7 @@ def main(argv: Sequence[str]) -> int:
     if options.jobs != 1 or options.scheduler is not None:
         raise ArgumentError(message("--jobs and --scheduler share out a sweep.", "", "Write --sweep seed=0:50, say."))
     report = _report(options)
-    if options.json:
-        say(json.dumps(report.as_dict(), indent=2, ensure_ascii=options.ascii), options.ascii)
-    else:
-        text = report.text() if options.all else str(report)
-        say(normalize("NFD", text) if options.ascii else text, options.ascii)  # a bar by itself has an ASCII form
+    _print(report.as_dict(), report.text() if options.all else str(report), options)
     if options.html is not None:
         try:
             write_whole(options.html, page(report))
@@ -98,13 +94,18 @@ def _sweep(options: argparse.Namespace) -> int:
     path, name = _target(options.target)
     options.target = f"{os.path.abspath(path)}:{name}"  # a worker may stand in another folder
     records = swept(_report, options)
-    if options.json:
-        say(json.dumps(records, indent=2, ensure_ascii=options.ascii), options.ascii)
-    else:
-        text = summary(name, records)
-        say(normalize("NFD", text) if options.ascii else text, options.ascii)
+    _print(records, summary(name, records), options)
     verdicts = {record["verdict"] for record in records}
     return _exit_code("wrong" if "wrong" in verdicts else "undecided" if "undecided" in verdicts else "right")
+
+
+def _print(data: Any, text: str, options: argparse.Namespace) -> None:
+    """The outcome as JSON or in words."""
+    if options.json:
+        text = json.dumps(data, indent=2, ensure_ascii=options.ascii)
+    elif options.ascii:
+        text = normalize("NFD", text)  # a bar by itself has an ASCII form
+    say(text, options.ascii)
 
 
 def _exit_code(verdict: str) -> int:
