@@ -11,7 +11,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 
-from tinyattn.errors import MissingLibraryError, TinyattnError
+from tinyattn.errors import TinyattnError, missing_library
 from tinyattn.terminal import say
 
 __all__ = ["main"]
@@ -128,9 +128,7 @@ def _demo(words: Sequence[str]) -> int:
     except ModuleNotFoundError as error:
         if error.name is None or error.name.startswith("tinyattn"):
             raise
-        raise MissingLibraryError(
-            f"The library {error.name} is not installed.\n  Write: pip install {error.name}"
-        ) from error
+        raise missing_library(error.name, "The demonstration needs it.") from error
 
 
 def _learn(words: Sequence[str]) -> int:

@@ -7,6 +7,9 @@ catches what a reader of the standard library would expect.  This module stands 
 
 from __future__ import annotations
 
+from importlib import import_module
+from typing import Any
+
 
 class TinyattnError(Exception):
     """The common ancestor: ``except ta.TinyattnError`` catches whatever the package raises on purpose."""
@@ -92,3 +95,63 @@ def message(what: str, why: str = "", instead: str = "") -> str:
       Write f(x[None]).
     """
     return "\n  ".join(part for part in (what, why, instead) if part)
+
+
+def missing_library(library: str, what_for: str = "", install: str = "") -> MissingLibraryError:
+    """Say that an optional library is not there, what it would do, and the line that installs it.
+
+    Parameters
+    ----------
+    library : str
+        The name it is imported by.
+    what_for : str
+        A sentence: what it does here.
+    install : str
+        What ``pip install`` takes, when that is more than the library's name.
+
+    Examples
+    --------
+    >>> print(missing_library("distributed", "It runs a sweep on many machines."))
+    The library distributed is not installed.
+      It runs a sweep on many machines.
+      Write: pip install distributed
+    """
+    return MissingLibraryError(
+        message(f"The library {library} is not installed.", what_for, f"Write: pip install {install or library}")
+    )
+
+
+def optional_library(name: str, what_for: str, install: str = "") -> Any:
+    """Import an optional library, or a module of it, where it is needed and not before.
+
+    A library that is there but lacks a part of its own is not called missing: what it says itself is told.
+
+    Parameters
+    ----------
+    name : str
+        What to import, such as ``"jax"`` or ``"safetensors.numpy"``.
+    what_for, install : str
+        See `missing_library`.
+
+    Returns
+    -------
+    module
+
+    Raises
+    ------
+    MissingLibraryError
+        When it is not installed.
+
+    Examples
+    --------
+    >>> optional_library("numpy.fft", "It knows waves.").__name__
+    'numpy.fft'
+    """
+    library = name.partition(".")[0]
+    try:
+        import_module(library)
+    except ModuleNotFoundError as error:
+        if error.name != library:
+            raise
+        raise missing_library(library, what_for, install) from None
+    return import_module(name)

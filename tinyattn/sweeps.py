@@ -5,14 +5,13 @@ Stands on nothing of the engine.  joblib and Dask are optional and imported when
 
 from __future__ import annotations
 
-import importlib
 import itertools
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures.process import BrokenProcessPool
 from functools import partial
 from typing import Any, NamedTuple
 
-from tinyattn.errors import ArgumentError, ArgumentTypeError, MissingLibraryError, SweepError, message
+from tinyattn.errors import ArgumentError, ArgumentTypeError, SweepError, message, optional_library
 
 __all__ = ["Outcome", "sweep"]
 
@@ -131,7 +130,7 @@ def _written(setting: dict[str, Any]) -> str:
 
 def _on_this_machine(call: Callable[..., Any], settings: list[dict[str, Any]], jobs: int) -> list[Any]:
     """A dead process takes all that is unfinished with it, so that is asked for again."""
-    joblib = _library("joblib", "It runs a sweep on several cores.")
+    joblib = optional_library("joblib", "It runs a sweep on several cores.")
     results: dict[int, Any] = {}
     without_progress = 0
     while missing := [place for place in range(len(settings)) if place not in results]:
@@ -166,7 +165,7 @@ def _died(settings: list[dict[str, Any]], missing: list[int]) -> SweepError:
 
 def _on_many_machines(call: Callable[..., Any], settings: list[dict[str, Any]], address: str) -> list[Any]:
     """The scheduler gives the work of a dead worker to another."""
-    distributed = _library("distributed", "It runs a sweep on many machines.")
+    distributed = optional_library("distributed", "It runs a sweep on many machines.")
     try:
         client = distributed.Client(address, timeout=_SECONDS, set_as_default=False)
     except Exception as error:  # who answers may be no scheduler at all, and then anything comes back
@@ -184,12 +183,3 @@ def _on_many_machines(call: Callable[..., Any], settings: list[dict[str, Any]], 
         except distributed.KilledWorker:
             missing = [place for place, future in enumerate(futures) if future.status != "finished"]
             raise _died(settings, missing) from None
-
-
-def _library(name: str, what_for: str) -> Any:
-    try:
-        return importlib.import_module(name)
-    except ModuleNotFoundError:
-        raise MissingLibraryError(
-            message(f"The library {name} is not installed.", what_for, f"Write: pip install {name}.")
-        ) from None

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tinyattn.errors import ArgumentError, ArgumentTypeError, DataFileError, MissingLibraryError, message
+from tinyattn.errors import ArgumentError, ArgumentTypeError, DataFileError, message, optional_library
 from tinyattn.files import write_whole
 
 if TYPE_CHECKING:
@@ -266,18 +266,9 @@ def _unreadable(path: str, expected: str, error: BaseException) -> DataFileError
 # -- .safetensors ---------------------------------------------------------------------------------------------------
 
 
-def _library() -> Any:
-    try:
-        import safetensors.numpy
-    except ModuleNotFoundError:
-        raise MissingLibraryError(
-            message(
-                "The library safetensors is not installed.",
-                "It reads and writes .safetensors files.",
-                "Write: pip install safetensors, or take a path that ends in .npz.",
-            )
-        ) from None
-    return safetensors
+def _library(part: str) -> Any:
+    what_for = "It reads and writes .safetensors files; a path that ends in .npz needs no library."
+    return optional_library(part, what_for)
 
 
 def _safetensors_bytes(arrays: Mapping[str, np.ndarray], notes: str) -> bytes:
@@ -285,14 +276,14 @@ def _safetensors_bytes(arrays: Mapping[str, np.ndarray], notes: str) -> bytes:
     for name, array in whole.items():
         if array.dtype.itemsize > 8:
             raise ArgumentTypeError(f"save_arrays: {name} holds {array.dtype}; .safetensors has at most 64 bits.")
-    written: bytes = _library().numpy.save(whole, {_NOTES: notes} if notes else None)
+    written: bytes = _library("safetensors.numpy").save(whole, {_NOTES: notes} if notes else None)
     return written
 
 
 def _from_safetensors(data: bytes, path: str) -> tuple[dict[str, np.ndarray], str]:
-    library = _library()
+    refused = _library("safetensors").SafetensorError
     try:
-        arrays = library.numpy.load(data)
+        arrays = _library("safetensors.numpy").load(data)
         notes = _metadata(data).get(_NOTES, "")
     except KeyError as error:  # a type that NumPy has not, such as BF16
         raise DataFileError(
@@ -303,7 +294,7 @@ def _from_safetensors(data: bytes, path: str) -> tuple[dict[str, np.ndarray], st
             ),
             path,
         ) from None
-    except (library.SafetensorError, ValueError, TypeError, OverflowError, MemoryError) as error:
+    except (refused, ValueError, TypeError, OverflowError, MemoryError) as error:
         expected = "a .safetensors file is a header and the numbers of NumPy types that it lists"
         raise _unreadable(path, expected, error) from None
     for name, array in arrays.items():

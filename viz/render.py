@@ -12,10 +12,9 @@ import shutil
 import subprocess
 import sys
 import sysconfig
-from importlib import import_module
 from typing import Any
 
-from tinyattn.errors import GraphError, MissingLibraryError, MissingToolError, message
+from tinyattn.errors import GraphError, MissingToolError, message, optional_library
 from viz.labels import has_wide
 
 VARIABLE = "TINYATTN_DOT"
@@ -47,18 +46,8 @@ def library(part: str = "graphviz") -> Any:
     MissingLibraryError
         When it is not installed.
     """
-    try:
-        return import_module(part)
-    except ModuleNotFoundError as error:
-        if error.name != "graphviz":
-            raise
-    raise MissingLibraryError(
-        message(
-            "The library graphviz is not installed, so this picture was not drawn.",
-            "It writes the picture in Graphviz's language; the drawing's .text needs no library.",
-            "Write: pip install graphviz",
-        )
-    )
+    what_for = "It writes the picture in Graphviz's language; the drawing's .text needs no library."
+    return optional_library(part, what_for)
 
 
 def find(setting: str | None = None) -> str | None:

@@ -14,9 +14,10 @@ from tinyattn.check.gradients import check_gradients
 from tinyattn.check.handwritten import Handwritten, names_of
 from tinyattn.check.inside import Call, jax_calls, torch_calls
 from tinyattn.check.report import Report, Row
-from tinyattn.errors import ArgumentError, MissingLibraryError, message
+from tinyattn.errors import ArgumentError, message, optional_library
 
 Arrays = list[np.ndarray]
+_CHECKED = "A function written for it is checked by running it."
 
 
 class Foreign:
@@ -196,7 +197,7 @@ class TorchFunction(Foreign):
     library = "PyTorch"
 
     def __init__(self, f: Any, inputs: Sequence[Any]) -> None:
-        self.torch = torch = _imported("torch")
+        self.torch = torch = optional_library("torch", _CHECKED)
         tensors = [
             x if isinstance(x, torch.Tensor) else torch.as_tensor(np.asarray(x)) if _is_array(x) else x for x in inputs
         ]
@@ -320,7 +321,7 @@ class JaxFunction(Foreign):
     library = "JAX"
 
     def __init__(self, f: Any, inputs: Sequence[Any]) -> None:
-        self.jax = jax = _imported("jax")
+        self.jax = jax = optional_library("jax", _CHECKED)
         self.f = f
         arrays = [np.asarray(x) if _is_array(x) or isinstance(x, jax.Array) else x for x in inputs]
         self.fixed = [None if isinstance(x, np.ndarray) and x.dtype.kind == "f" else x for x in arrays]
@@ -392,19 +393,6 @@ class JaxFunction(Foreign):
 
 
 # -- both -------------------------------------------------------------------------------------------------------
-
-
-def _imported(library: str) -> Any:
-    from importlib import import_module
-
-    try:
-        return import_module(library)
-    except ImportError:
-        raise MissingLibraryError(
-            message(
-                f"{library} is not installed, so its functions cannot be checked.", "", f"Write: pip install {library}"
-            )
-        ) from None
 
 
 def _is_array(x: Any) -> bool:

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from tinyattn.errors import optional_library
 from tinyattn.handover.function import Function
-from tinyattn.handover.recording import Dynamic, missing_library, record
+from tinyattn.handover.recording import Dynamic, record
 
 
 def to_jax(what: Any, *args: Any, dynamic: Dynamic | None = None, model: Any = None) -> Function:
@@ -43,10 +44,7 @@ def to_jax(what: Any, *args: Any, dynamic: Dynamic | None = None, model: Any = N
     >>> jax.jit(jax.grad(f))(f.parameters)
     {'w': Array([6., 8.], dtype=float32)}
     """
-    try:
-        jax = import_module("jax")
-    except ImportError:
-        raise missing_library("JAX", "jax") from None
+    jax = optional_library("jax", "It is what the computation is handed over to.")
     program = record(what, args, dynamic, model)
     wide = any(argument.value.dtype == np.float64 for argument in program.arguments)
     if wide and jax.dtypes.canonicalize_dtype(np.float64) != np.float64:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import os
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 
+from tinyattn.errors import optional_library
 from tinyattn.files import write_whole
 from tinyattn.handover.onnx_words import OnnxWords, Value
 from tinyattn.handover.program import Argument, Program, Size
-from tinyattn.handover.recording import Dynamic, missing_library, record
+from tinyattn.handover.recording import Dynamic, record
 
 OPSET = 18
 """The version of ONNX's operators that is written: the first in which all reductions take their axes alike."""
@@ -55,10 +55,7 @@ def to_onnx(
     >>> [node.op_type for node in model.graph.node]
     ['MatMul', 'Add']
     """
-    try:
-        onnx = import_module("onnx")
-    except ImportError:
-        raise missing_library("onnx", "onnx onnxruntime") from None
+    onnx = optional_library("onnx", "It writes and checks the file.", "onnx onnxruntime")
     program = record(what, args, dynamic, model)
     made = _model(onnx, program, parameters_as_inputs)
     onnx.checker.check_model(made, full_check=True)

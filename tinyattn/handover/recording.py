@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tinyattn.errors import ArgumentError, ArgumentTypeError, GraphError, MissingLibraryError, TinyattnError, message
+from tinyattn.errors import ArgumentError, ArgumentTypeError, GraphError, TinyattnError, message
 from tinyattn.graph import Graph, Node
 from tinyattn.handover.following import Comparison, Following, Recording, Still, Watched, check_alike
 from tinyattn.handover.program import Argument, Given, Program, Size, Step
@@ -36,12 +36,6 @@ def record(what: Any, args: tuple[Any, ...] = (), dynamic: Dynamic | None = None
     if not callable(what):
         raise ArgumentTypeError(f"a result, a Graph or a function is handed over, not a {type(what).__name__}.")
     return _of_function(what, args, dict(dynamic or {}), model)
-
-
-def missing_library(library: str, packages: str) -> MissingLibraryError:
-    """What is said where an optional library is not installed."""
-    wrong = f"{library} is not installed, so nothing can be handed over to it."
-    return MissingLibraryError(message(wrong, "", f"Write: pip install {packages}"))
 
 
 # -- functions ---------------------------------------------------------------------------------------------------------

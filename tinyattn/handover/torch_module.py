@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import functools
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 
+from tinyattn.errors import optional_library
 from tinyattn.handover.program import Program
-from tinyattn.handover.recording import Dynamic, missing_library, record
+from tinyattn.handover.recording import Dynamic, record
 from tinyattn.handover.words import TorchWords
 
 
@@ -42,10 +42,7 @@ def to_torch(what: Any, *args: Any, dynamic: Dynamic | None = None, model: Any =
     >>> module.w.grad
     tensor([6., 8.], dtype=torch.float64)
     """
-    try:
-        torch = import_module("torch")
-    except ImportError:
-        raise missing_library("PyTorch", "torch") from None
+    torch = optional_library("torch", "It is what the computation is handed over to.")
     return _module_class(torch)(record(what, args, dynamic, model))
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from types import CodeType, TracebackType
 from typing import Any, TextIO
 
-from tinyattn.errors import MissingLibraryError, TinyattnError
+from tinyattn.errors import TinyattnError, missing_library
 from tinyattn.learn.lesson import Cell, Lesson
 
 
@@ -170,7 +170,7 @@ class Runner:
         except TinyattnError:
             raise
         except ImportError as error:
-            raise MissingLibraryError(f"{error.name} is not installed") from None
+            raise missing_library(f"{error.name}", "It draws the picture.") from None
         except OSError as error:
             raise TinyattnError(f"{path} cannot be written: {error.strerror}") from None
         return path
