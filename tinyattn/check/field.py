@@ -226,7 +226,7 @@ class FieldArray(Duck):
     def __ne__(self, other: object) -> Any:
         return ~np.asarray(self == other)
 
-    __hash__ = None
+    __hash__ = None  # type: ignore[assignment]
 
     # -- arithmetic -------------------------------------------------------------------------------------------
 
