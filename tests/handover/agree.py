@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import runpy
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -56,10 +57,24 @@ def lesson_results(path: Path) -> list[ta.Tensor]:
     return [x for x in computed if {node.op_name for node in ta.Graph.of(x).nodes} <= {"", *REGISTRY}]
 
 
-def total_of(results: list[ta.Tensor]) -> ta.Tensor:
+def all_agree(
+    results: list[ta.Tensor],
+    values: Callable[[list[ta.Tensor]], Iterable[Any]],
+    gradients: Callable[[ta.Tensor], Any] | None = None,
+) -> None:
+    """Another library computes the same numbers, and, where it has gradients, those of one number made of all."""
+    if not results:
+        return
+    assert all(far(got, y) < TIGHT for got, y in zip(values(results), results, strict=True))
+    total = _total_of(results)
+    if gradients is not None and total.requires_grad:
+        gradients(total)
+
+
+def _total_of(results: list[ta.Tensor]) -> ta.Tensor:
     """One number that depends on every entry of all results; what is not finite is left out."""
     squares = [(ta.where(np.isfinite(y.data), ta.astype(y, float), 0.0) ** 2).mean() for y in results if y.size]
     return sum(squares, start=ta.tensor(0.0))
 
 
-__all__ = ["FEW", "MODELS", "TIGHT", "far", "graph_loss", "lesson_results", "model_loss", "slopes", "total_of"]
+__all__ = ["FEW", "MODELS", "TIGHT", "all_agree", "far", "graph_loss", "lesson_results", "model_loss", "slopes"]

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from handover.agree import FEW, MODELS, TIGHT, far, graph_loss, model_loss
+from handover.agree import FEW, MODELS, TIGHT, all_agree, far, graph_loss, model_loss
 
 import tinyattn as ta
 from tinyattn import handover, nn
@@ -19,6 +19,17 @@ from tinyattn.models import Tagger
 @pytest.fixture
 def x(rng: np.random.Generator) -> ta.Tensor:
     return ta.tensor(rng.normal(size=(4, 5, 6)), name="x")
+
+
+def test_a_value_or_gradient_of_another_library_that_is_wrong_would_be_seen() -> None:
+    y = ta.tensor([1.0, 2.0], requires_grad=True) * 2.0
+    asked: list[ta.Tensor] = []
+    all_agree([y], lambda results: [each.data for each in results], asked.append)
+    assert [float(total) for total in asked] == [10.0]  # the gradients of the mean square are asked for
+    with pytest.raises(AssertionError):
+        all_agree([y], lambda results: [each.data + 1e-11 for each in results])
+    with pytest.raises(ValueError, match="shorter"):
+        all_agree([y], lambda results: [])
 
 
 # -- a recorded result -------------------------------------------------------------------------------------------------

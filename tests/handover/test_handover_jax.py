@@ -13,12 +13,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from handover.agree import FEW, MODELS, TIGHT, far, graph_loss, lesson_results, model_loss, slopes, total_of
+from handover.agree import FEW, MODELS, TIGHT, all_agree, far, graph_loss, model_loss, slopes
 from repository import ROOT
 
 import tinyattn as ta
 from tinyattn import handover, nn
-from tinyattn.learn import library
 
 jax = pytest.importorskip("jax")
 
@@ -56,18 +55,12 @@ def test_every_random_graph_agrees(seed: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("path", library.paths(), ids=lambda path: path.stem)
-def test_whatever_a_lesson_computes_agrees(path: Any, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("TINYATTN_HOME", str(tmp_path / "home"))
-    results = lesson_results(path)
-    if results:
+def test_whatever_a_lesson_computes_agrees(computed: list[ta.Tensor]) -> None:
+    def values(results: list[ta.Tensor]) -> Any:
         f = handover.to_jax(results)
-        got = jax.jit(f)(f.parameters)
-        assert all(far(a, y) < TIGHT for a, y in zip(got, results, strict=True))
-        total = total_of(results)
-        if total.requires_grad:
-            agrees(total)
+        return jax.jit(f)(f.parameters)
+
+    all_agree(computed, values, agrees)
 
 
 def test_a_wrong_gradient_would_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:
