@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import copy
+import pickle
+import subprocess
+import sys
 from typing import Any
 
 import numpy as np
 import pytest
 from handover.agree import MODELS, TIGHT, all_agree, far, graph_loss, model_loss, slopes
+from repository import ROOT
 
 import tinyattn as ta
 from tinyattn import handover, nn, weights
@@ -134,6 +138,36 @@ def test_it_can_be_copied_and_compiled(layer: Any, x: ta.Tensor) -> None:
     assert far(twin(numbers).detach().numpy(), layer(x)) > 1e-3
     compiled = torch.compile(module, backend="eager")
     assert far(compiled(numbers).detach().numpy(), layer(x)) < TIGHT
+
+
+def test_it_can_be_pickled_and_saved_with_what_it_has_learned(tmp_path: Any) -> None:
+    model = nn.GPT(7, 8, 2, 1, 6, rng=0)  # it has a mask and positions that follow the length
+    ids = np.array([[0, 3, 1, 2, 5, 4], [1, 1, 0, 6, 2, 3], [6, 5, 4, 3, 2, 1]])
+    module = handover.to_torch(model, ids, dynamic={"ids": ("batch", "n")}).float().eval()
+    with torch.no_grad():
+        for p in module.parameters():
+            p.mul_(0.5)
+    torch.save(module, tmp_path / "module.pt")
+    shorter = torch.tensor(ids[:1, :4])
+    for again in (torch.load(tmp_path / "module.pt", weights_only=False), pickle.loads(pickle.dumps(module))):
+        assert torch.equal(again(shorter), module(shorter))
+        assert not again.training
+        assert {name: b.dtype for name, b in again.named_buffers()} == {
+            name: b.dtype for name, b in module.named_buffers()
+        }
+        again(shorter).sum().backward()
+        assert all(p.grad is not None for p in again.parameters())
+
+
+def test_a_module_is_read_back_by_a_program_that_has_recorded_nothing(layer: Any, x: ta.Tensor, tmp_path: Any) -> None:
+    module = handover.to_torch(layer, x)
+    torch.save(module, tmp_path / "module.pt")
+    read = "import sys, torch; print(torch.load(sys.argv[1], weights_only=False)().sum().item())"
+    done = subprocess.run(
+        [sys.executable, "-c", read, str(tmp_path / "module.pt")], cwd=ROOT, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert float(done.stdout) == module().sum().item()
 
 
 def test_a_name_that_every_module_has_gets_a_stroke() -> None:

@@ -26,7 +26,7 @@ def to_torch(what: Any, *args: Any, dynamic: Dynamic | None = None, model: Any =
     torch.nn.Module
         Called with the inputs, in order or by name; one that is left out has its recorded numbers.  ``inputs`` has
         their names, ``example_inputs()`` and ``dynamic_shapes()`` are what ``torch.export.export`` wants, and
-        ``intermediates(...)`` gives every step by name.
+        ``intermediates(...)`` gives every step by name.  It can be copied, and pickled with ``torch.save``.
 
     Raises
     ------
@@ -42,8 +42,11 @@ def to_torch(what: Any, *args: Any, dynamic: Dynamic | None = None, model: Any =
     >>> module.w.grad
     tensor([6., 8.], dtype=torch.float64)
     """
-    torch = optional_library("torch", "It is what the computation is handed over to.")
-    return _module_class(torch)(record(what, args, dynamic, model))
+    return _module_of(record(what, args, dynamic, model))
+
+
+def _module_of(program: Program) -> Any:
+    return _module_class(optional_library("torch", "It is what the computation is handed over to."))(program)
 
 
 @functools.cache
@@ -86,6 +89,14 @@ def _module_class(torch: Any) -> Any:
         def extra_repr(self) -> str:
             """What the module shows of itself when printed."""
             return f"inputs={', '.join(self.inputs) or 'none'}, steps={len(self.program.steps)}"
+
+        def __reduce__(self) -> Any:
+            """For pickles and copies, which do not find a class made in a function: the module is built again.
+
+            Its buffers are found by where in memory the program's constants are, which no file can tell.
+            """
+            built = ("program", "words", "_buffers_of")
+            return _module_of, (self.program,), {name: x for name, x in self.__dict__.items() if name not in built}
 
         def _run(self, inputs: tuple[Any, ...], **named: Any) -> Any:
             own = {name: _found(self, path) for name, path in self._places.items()}
