@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -84,6 +86,57 @@ def test_what_pytorch_would_compute_otherwise_is_not_handed_over(module, words: 
 def test_what_is_no_state_is_refused_in_words(given) -> None:
     with pytest.raises(ta.TinyattnError, match=r"names and arrays are needed"):
         load_torch_state(nn.Linear(2, 3, rng=0), given)
+
+
+class Theirs(SimpleNamespace):
+    """What is looked at in a module of PyTorch."""
+
+    def state_dict(self) -> dict[str, np.ndarray]:
+        return torch_state(self.ours)
+
+
+def layer_of_theirs(norm: str = "pre", heads: int = 2, activation: str = "gelu", eps: float = 1e-5) -> Theirs:
+    ours = nn.TransformerBlock(4, heads, 5, norm=norm, activation=activation, eps=eps, rng=5)
+    bend = SimpleNamespace(__name__=activation)
+    return Theirs(
+        ours=ours, norm_first=norm == "pre", activation=bend, self_attn=Theirs(num_heads=heads), norm1=Theirs(eps=eps)
+    )
+
+
+def test_the_weights_of_a_module_of_theirs_that_computes_the_same_are_taken() -> None:
+    ours, theirs = nn.TransformerBlock(4, 2, 5, activation="gelu", rng=0), layer_of_theirs()
+    load_torch_state(ours, theirs)
+    assert all(np.array_equal(array, theirs.ours.state_dict()[name]) for name, array in ours.state_dict().items())
+
+
+@pytest.mark.parametrize(("setting", "words"), [
+    ({"norm": "post"}, r"norm_first of their module means norm='post', and here is norm='pre'"),
+    ({"heads": 4}, r"self_attn.num_heads of their module means heads=4, and here is heads=2"),
+    ({"activation": "relu"}, r"activation of their module means activation='relu', and here is activation='gelu'"),
+    ({"eps": 1e-6}, r"norm1.eps of their module means eps=1e-06, and here is eps=1e-05"),
+], ids=["norm", "heads", "activation", "eps"])  # fmt: skip
+@pytest.mark.parametrize("whole", ["a block", "an encoder", "a part of more"])
+def test_what_weights_do_not_show_is_asked_of_a_module_of_theirs(setting: dict, words: str, whole: str) -> None:
+    theirs, prefix = layer_of_theirs(**setting), ""
+    ours: nn.Module = nn.TransformerBlock(4, 2, 5, activation="gelu", rng=0)
+    if whole == "an encoder":
+        ours = nn.TransformerEncoder(2, 4, 2, 5, activation="gelu", rng=0)
+        good, bad = layer_of_theirs(), theirs
+        theirs, words = Theirs(layers=SimpleNamespace(**{"0": good, "1": bad})), rf"layers\.1\.{words}"
+    elif whole == "a part of more":
+        theirs, prefix, words = Theirs(more=theirs), "more.", rf"more\.{words}"
+    before = ours.state_dict()
+    with pytest.raises(ta.ArgumentError, match=words):
+        load_torch_state(ours, theirs, prefix)
+    assert all(np.array_equal(before[name], array) for name, array in ours.state_dict().items())
+
+
+def test_an_activation_that_has_no_name_here_is_left_to_its_owner() -> None:
+    ours, theirs = nn.TransformerBlock(4, 2, 5, activation="gelu", rng=0), layer_of_theirs()
+    theirs.activation = SimpleNamespace()
+    load_torch_state(ours, theirs)
+    theirs = layer_of_theirs(activation="relu")
+    load_torch_state(nn.TransformerBlock(4, 2, 5, activation=ta.relu, rng=0), theirs)
 
 
 def test_watched_tensors_are_taken_and_short_ones_refused_in_words() -> None:

@@ -1,19 +1,20 @@
 """Weights from PyTorch and back: which of its names, and which way round, belong to which of ours.
 
-No PyTorch is needed: a state is a mapping from names to arrays, or a `.safetensors` file of one.
+No PyTorch is needed: a state is a mapping from names to arrays, or a `.safetensors` file of one.  Only a module of
+PyTorch itself tells also what its weights do not show, such as where its norms stand.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from tinyattn.errors import ArgumentError, ArgumentTypeError, ShapeError, message
 from tinyattn.nn.gpt import GPT
-from tinyattn.nn.layers import Embedding, LayerNorm, Linear, RMSNorm
+from tinyattn.nn.layers import ACTIVATIONS, Embedding, LayerNorm, Linear, RMSNorm
 from tinyattn.nn.module import Module
 from tinyattn.nn.multi_head import MultiHeadAttention
 from tinyattn.nn.positions import LearnedPosition
@@ -50,7 +51,7 @@ class Piece(NamedTuple):
         return dict(zip(self.ours, np.split(theirs.T if self.turned else theirs, edges, axis=-1), strict=True))
 
 
-def load_torch_state(module: Module, state: Mapping[str, Any] | str | os.PathLike[str], prefix: str = "") -> None:
+def load_torch_state(module: Module, state: Any, prefix: str = "") -> None:
     """Give a module the weights of its PyTorch counterpart; all of them, or after an error none.
 
     Parameters
@@ -59,15 +60,17 @@ def load_torch_state(module: Module, state: Mapping[str, Any] | str | os.PathLik
         Its counterpart is ``torch.nn.MultiheadAttention``, ``TransformerEncoderLayer`` (its norm_first is our
         norm="pre", its bias=False our bias=False and norm_bias=False), ``TransformerEncoder``, a GPT-2, ``Linear``,
         ``LayerNorm`` or ``Embedding``.
-    state : mapping or path
-        A ``state_dict()``, or a .safetensors (or .npz) file of one.
+    state : module of PyTorch, mapping or path
+        The counterpart itself, its ``state_dict()``, or a .safetensors (or .npz) file of one.  Weights alone do not
+        tell ``norm_first``, the number of heads, the activation and ``eps``: the module itself does, and what differs
+        from ours is refused; of a state you must know.  (A GPT-2 has them in its ``config``, which is not read.)
     prefix : str
         Look only at names that begin with this, and leave it away.
 
     Raises
     ------
     ArgumentError
-        A name is missing, or there is one that has no place here.
+        A name is missing, or there is one that has no place here; or their module computes otherwise than ours.
     ShapeError
         An array has another size.
 
@@ -79,6 +82,9 @@ def load_torch_state(module: Module, state: Mapping[str, Any] | str | os.PathLik
     >>> layer.W.tolist(), layer.b.tolist()
     ([[1.0], [2.0]], [3.0])
     """
+    if _is_module(state):
+        _check_settings(module, state, prefix)
+        state = state.state_dict()
     theirs = _arrays(state, prefix)
     pieces = list(_pieces(module, theirs))
     if isinstance(module, GPT):
@@ -117,14 +123,14 @@ def torch_state(module: Module) -> dict[str, np.ndarray]:
     return {piece.theirs: piece.joined(own) for piece in _pieces(module, {})}
 
 
-def _arrays(state: Mapping[str, Any] | str | os.PathLike[str], prefix: str) -> dict[str, np.ndarray]:
+def _arrays(state: Any, prefix: str) -> dict[str, np.ndarray]:
     given = load_arrays(state) if isinstance(state, (str, os.PathLike)) else state
     if not isinstance(given, Mapping):
         raise ArgumentTypeError(
             message(
                 f"load_torch_state: a {type(given).__name__}; names and arrays are needed.",
                 "",
-                "Write load_torch_state(module, theirs.state_dict()), or give the path of a .safetensors file.",
+                "Give a module of PyTorch, its state_dict(), or the path of a .safetensors file.",
             )
         )
     found = {str(name): _array(str(name), array) for name, array in given.items()}
@@ -145,6 +151,66 @@ def _array(name: str, given: Any) -> np.ndarray:
         raise ArgumentTypeError(
             message(f"load_torch_state: {name} cannot be had as a NumPy array: {reason}.", "", "Write theirs.float().")
         ) from None
+
+
+# -- what weights do not show ---------------------------------------------------------------------------------------
+
+
+def _activation(theirs: Any) -> str | None:
+    """Our name for a function or layer of theirs; None where it is none that both have."""
+    name = getattr(theirs, "__name__", type(theirs).__name__).lower()
+    name = "gelu_tanh" if name == "gelu" and getattr(theirs, "approximate", "none") == "tanh" else name
+    return name if name in ACTIVATIONS else None
+
+
+_SETTINGS: dict[str, tuple[str, Callable[[Any], Any]]] = {
+    "norm_first": ("norm", lambda theirs: "pre" if theirs else "post"),
+    "num_heads": ("heads", int),
+    "activation": ("activation", _activation),
+    "eps": ("eps", float),
+}
+"""Their name of a setting: ours, and our value for theirs."""
+
+
+def _settings(module: Module, place: str) -> Iterator[tuple[str, Any]]:
+    """Where each setting is found in their module, and what it is here."""
+    if isinstance(module, LayerNorm):
+        yield f"{place}eps", module.eps
+    elif isinstance(module, MultiHeadAttention):
+        yield f"{place}num_heads", module.heads
+    elif isinstance(module, TransformerBlock):
+        yield f"{place}norm_first", module.norm
+        if isinstance(module.mlp.activation, str):
+            yield f"{place}activation", module.mlp.activation
+        for theirs, ours in ("self_attn", module.attention), ("norm1", module.norm1), ("norm2", module.norm2):
+            yield from _settings(ours, f"{place}{theirs}.")
+    elif isinstance(module, TransformerEncoder):
+        for at, block in enumerate(module.blocks):
+            yield from _settings(block, f"{place}layers.{at}.")
+        if module.last_norm is not None:
+            yield from _settings(module.last_norm, f"{place}norm.")
+
+
+def _is_module(state: Any) -> bool:
+    """Whether it is a module of PyTorch; ours have other names and layouts, and are refused as a state."""
+    return not isinstance(state, (Module, Mapping)) and callable(getattr(state, "state_dict", None))
+
+
+def _check_settings(module: Module, theirs: Any, prefix: str) -> None:
+    for place, ours in _settings(module, prefix):
+        name, translated = _SETTINGS[place.rpartition(".")[2]]
+        found = theirs
+        for part in place.split("."):
+            found = getattr(found, part, None)
+        there = None if found is None else translated(found)
+        if there is not None and there != ours:
+            raise ArgumentError(
+                message(
+                    f"load_torch_state: {place} of their module means {name}={there!r}, and here is {name}={ours!r}.",
+                    "The weights would fit, but something else would be computed from them.",
+                    f"Make the {type(module).__name__} with {name}={there!r}; nothing has been changed.",
+                )
+            )
 
 
 # -- which names belong together ------------------------------------------------------------------------------------

@@ -280,6 +280,35 @@ def test_our_gpt_goes_back_to_gpt2() -> None:
     assert far(ours(ids), theirs(torch.tensor(ids))) < TIGHT
 
 
+def encoder_of_theirs(norm_first=True, heads=2, activation="gelu", eps=1e-5):
+    layer = torch.nn.TransformerEncoderLayer(
+        4, heads, 6, activation=activation, norm_first=norm_first, layer_norm_eps=eps, dtype=torch.float64
+    )
+    last_norm = torch.nn.LayerNorm(4, dtype=torch.float64)
+    return torch.nn.TransformerEncoder(layer, 2, last_norm, enable_nested_tensor=False).eval()
+
+
+@pytest.mark.parametrize("setting", [
+    {"norm_first": False}, {"heads": 4}, {"activation": "relu"}, {"activation": torch.nn.ReLU()}, {"eps": 1e-6},
+    {"activation": torch.nn.GELU(approximate="tanh")},
+], ids=str)  # fmt: skip
+def test_a_module_of_theirs_that_computes_otherwise_is_refused_though_its_weights_fit(setting) -> None:
+    theirs, ours = encoder_of_theirs(**setting), nn.TransformerEncoder(2, 4, 2, 6, activation="gelu", rng=0)
+    load_torch_state(ours, theirs.state_dict())  # a state cannot tell
+    with pytest.raises(ta.ArgumentError, match=r"layers\.0\."):
+        load_torch_state(ours, theirs)
+
+
+@pytest.mark.parametrize("activation", ["gelu", torch.nn.GELU(), torch.nn.functional.gelu], ids=["a", "b", "c"])
+def test_a_module_of_theirs_that_computes_the_same_is_taken_with_its_weights(activation, rng) -> None:
+    theirs, x = encoder_of_theirs(activation=activation), rng.normal(size=(3, 4))
+    ours, more = nn.TransformerEncoder(2, 4, 2, 6, activation="gelu", rng=0), torch.nn.ModuleDict({"body": theirs})
+    load_torch_state(ours, theirs)
+    assert far(ours(x), theirs(torch.tensor(x))) < TIGHT
+    load_torch_state(ours, more, prefix="body.")
+    assert far(ours(x), theirs(torch.tensor(x))) < TIGHT
+
+
 def pairs():
     yield nn.MultiHeadAttention(4, 2, bias=True, rng=0), torch.nn.MultiheadAttention(4, 2)
     yield nn.MultiHeadAttention(4, 2, d_keys=3, bias=True, rng=0), torch.nn.MultiheadAttention(4, 2, kdim=3, vdim=3)
