@@ -54,9 +54,9 @@ def book(langs: tuple[str, ...]) -> dict[str, str]:
     LessonError
         When a cell of a lesson fails.
     """
-    lessons = library.lessons()
     pages: dict[str, str] = {}
     for at, lang in enumerate(langs):
+        lessons = library.lessons(lang)
         folder = f"{lang}/" if at else ""
         other = ("" if len(langs) == 1 else "../") if at else "".join(f"{one}/" for one in langs[1:])
         place = Place(lang, other)

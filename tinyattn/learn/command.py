@@ -76,7 +76,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _walk(arguments: argparse.Namespace, screen: Screen) -> int:
-    lesson = library.find(arguments.lesson)
+    lesson = library.find(arguments.lesson, screen.lang)
     if arguments.hint is not None or arguments.reveal is not None:
         return _help_with(lesson, arguments, screen)
     if arguments.notebook:

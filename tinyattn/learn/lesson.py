@@ -6,6 +6,9 @@ fingerprint of the English it was made from, so that a test sees a translation t
 Other tags: ``role="predict"`` (the reader is asked), ``picture="name"`` (how the picture that the cell gives
 is called), ``exercise="10.scores"`` (the cell holds the stub of an exercise).
 
+What code prints, and what its pictures are called, is in English; ``strings.zh.toml`` beside the lessons says what
+stands there instead for a Chinese reader, who sees, runs and changes a program with Chinese strings.
+
 This module reads and knows nothing of running or showing.
 """
 
@@ -13,8 +16,9 @@ from __future__ import annotations
 
 import hashlib
 import re
+import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tinyattn.errors import DataFileError
@@ -95,13 +99,15 @@ def fingerprint(text: str) -> str:
     return hashlib.sha256("".join(text.split()).encode("utf-8")).hexdigest()[:6]
 
 
-def read_lesson(path: Path) -> Lesson:
+def read_lesson(path: Path, lang: str = "en") -> Lesson:
     """Read a lesson file.
 
     Parameters
     ----------
     path : Path
         Called ``NN_title.py``.
+    lang : {"en", "zh"}
+        The language of the strings in its code; prose is read in all languages.
 
     Raises
     ------
@@ -123,7 +129,43 @@ def read_lesson(path: Path) -> Lesson:
         raise LessonError("the first cell says what it needs: **Needs** 03, 07 · **Minutes** 40.", str(path), head.line)
     needs = tuple(re.findall(r"\d\d", found["needs"]))
     titles = {lang: _title(text, str(path), head.line) for lang, text in head.texts.items()}
-    return Lesson(path.name[:2], path, cells, titles, needs, int(found["minutes"]), fingerprint(source))
+    spoken = tuple(_spoken(cells, strings(path, lang)))
+    return Lesson(path.name[:2], path, spoken, titles, needs, int(found["minutes"]), fingerprint(source))
+
+
+def strings(path: Path, lang: str) -> dict[str, str]:
+    """Pieces of a lesson's code, and what stands there in another language: strings, or parts of them.
+
+    Parameters
+    ----------
+    path : Path
+        The lesson; ``strings.zh.toml`` in its folder has a table for each number.
+    lang : {"en", "zh"}
+
+    Raises
+    ------
+    LessonError
+        When that file cannot be read.
+    """
+    table = path.parent / f"strings.{lang}.toml"
+    if not table.is_file():
+        return {}
+    try:
+        found = tomllib.loads(table.read_text(encoding="utf-8")).get(path.name[:2], {})
+    except ValueError as error:  # no TOML, or no UTF-8
+        raise LessonError(f"the strings cannot be read: {error}", str(table)) from None
+    if not isinstance(found, dict) or not all(isinstance(text, str) for text in found.values()):
+        raise LessonError(f"[{path.name[:2]}] is no table of strings.", str(table))
+    return found
+
+
+def _spoken(cells: tuple[Cell, ...], pieces: Mapping[str, str]) -> Iterator[Cell]:
+    """The cells with other strings in their code."""
+    for cell in cells:
+        code = cell.code
+        for english, other in pieces.items():
+            code = code.replace(english, other)
+        yield replace(cell, code=code)
 
 
 def parse(source: str, name: str = "") -> tuple[Cell, ...]:

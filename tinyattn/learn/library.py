@@ -29,18 +29,20 @@ def paths() -> list[Path]:
     return sorted(path for path in folder().glob("[0-9][0-9]_*.py"))
 
 
-def lessons() -> list[Lesson]:
-    """All lessons, read."""
-    return [read_lesson(path) for path in paths()]
+def lessons(lang: str = "en") -> list[Lesson]:
+    """All lessons, read; their code prints in that language."""
+    return [read_lesson(path, lang) for path in paths()]
 
 
-def find(wanted: str) -> Lesson:
+def find(wanted: str, lang: str = "en") -> Lesson:
     """One lesson by its number or a part of its name.
 
     Parameters
     ----------
     wanted : str
         ``"10"``, ``"7"``, ``"10_one_query"`` or ``"query"``.
+    lang : {"en", "zh"}
+        What its code prints in.
 
     Raises
     ------
@@ -54,7 +56,7 @@ def find(wanted: str) -> Lesson:
     found = found or [path for path in every if path.stem.lower() == word]
     found = found or ([path for path in every if word in path.stem.lower()] if not word.isdigit() and word else [])
     if len(found) == 1:
-        return read_lesson(found[0])
+        return read_lesson(found[0], lang)
     names = ", ".join(path.stem for path in (found or every))
     if found:
         raise LessonError(f"{wanted!r} could be {names}; give the number.")

@@ -15,6 +15,7 @@ def notebook(lesson: Lesson, lang: str) -> str:
     Parameters
     ----------
     lesson : Lesson
+        Read in that language, so that its code prints in it.
     lang : {"en", "zh"}
         The language of the prose; English where there is no translation.
 

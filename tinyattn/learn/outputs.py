@@ -64,6 +64,7 @@ def outputs(lesson: Lesson, lang: str) -> list[list[Output]]:
     Parameters
     ----------
     lesson : Lesson
+        Read in that language, so that what it prints is in it too.
     lang : {"en", "zh"}
         The language in which pictures and grading speak.
 

@@ -56,7 +56,7 @@ def parts_of_the_plan(lang: str) -> list[str]:
 def pictures(lang: str) -> dict[str, str]:
     """Every picture of the lessons as SVG, every stepper as a page, and the steppers for the board."""
     files: dict[str, str] = {}
-    for lesson in library.lessons():
+    for lesson in library.lessons(lang):
         for at, given in enumerate(outputs(lesson, lang)):
             name = picture_name(lesson, at)
             for one in given:
