@@ -13,7 +13,7 @@ from tinyattn.errors import ArgumentError
 from tinyattn.symbolic.canonical import Heads
 from tinyattn.symbolic.derivation import Line, Lines
 from tinyattn.symbolic.index_view import EQUALS, base_of, entry
-from tinyattn.symbolic.layout import SPACE, Layout, fenced, row
+from tinyattn.symbolic.layout import MINUS, PLUS, SPACE, Layout, fenced, row, spaced
 from tinyattn.symbolic.pulling import heads_group
 from tinyattn.symbolic.terms import Exact, Expr, Factor, Index, Quantity, Term, fresh, opened, settled, times
 from tinyattn.symbolic.tidying import tidy
@@ -99,12 +99,12 @@ class _Writer:
             front = self._front(term)
             spread: list[Layout] = []
             for each in body:
-                spread += [("op", "+"), each] if spread else [each]
+                spread += [PLUS, each] if spread else [each]
             inside = row(*spread) if spread else ("num", "0")
             if front is not None:
                 inside = row(front, SPACE, fenced(inside) if len(body) > 1 else inside) if term.factors else front
             if parts:
-                parts.append(("op", "−" if term.coef < 0 else "+"))
+                parts.append(MINUS if term.coef < 0 else PLUS)
             elif term.coef < 0:
                 parts.append(("sign", "−"))
             parts.append(fenced(inside) if term.coef < 0 and len(body) > 1 and front is None else inside)
@@ -117,8 +117,7 @@ class _Writer:
     def _product(self, term: Term, names: Mapping[Index, int]) -> Layout:
         above = [self._factor(factor, names, abs(Fraction(factor[2]))) for factor in term.factors if factor[2] > 0]
         below = [self._factor(factor, names, abs(Fraction(factor[2]))) for factor in term.factors if factor[2] < 0]
-        top = _spaced(above) if above else ("num", "1")
-        return ("frac", top, _spaced(below)) if below else top
+        return ("frac", spaced(above), spaced(below)) if below else spaced(above)
 
     def _factor(self, factor: Factor, names: Mapping[Index, int], power: Exact) -> Layout:
         head, at, _ = factor
@@ -133,10 +132,3 @@ class _Writer:
         else:
             base = base_of(head, at, self.letters)
         return base if power == 1 else ("sup", base, number(power))
-
-
-def _spaced(parts: list[Layout]) -> Layout:
-    joined: list[Layout] = []
-    for part in parts:
-        joined += [SPACE, part] if joined else [part]
-    return row(*joined)

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from tinyattn.symbolic.layout import SPACE, Layout, fenced, row
+from tinyattn.symbolic.layout import MINUS, PLUS, SPACE, Layout, fenced, is_sum, row, spaced
 from tinyattn.symbolic.terms import Expr, Factor, Head, Index, Quantity, Term, is_index, opened
 from tinyattn.symbolic.writing import LineLetters, coefficient, quantity_name
 
 SIGNS = {"==": "=", "!=": "≠", "<=": "≤", "<": "<"}
-PLUS: Layout = ("op", "+")
-MINUS: Layout = ("op", "−")
 EQUALS: Layout = ("op", "=")
 FEW = 1
 
@@ -61,29 +59,14 @@ def _term(term: Term, letters: LineLetters) -> Layout:
         else:
             parts.append(body)
     letters.release(term.dummies)
-    return _spaced(parts)
+    return spaced(parts)
 
 
 def _divided(front: Layout, below: Layout) -> Layout:
     """Write 1/2 beside 1/v as 1/(2 v)."""
     if front[0] == "frac":
-        return ("frac", front[1], row(front[2], SPACE, fenced(below) if _is_sum(below) else below))
+        return ("frac", front[1], row(front[2], SPACE, fenced(below) if is_sum(below) else below))
     return ("frac", front, below)
-
-
-def _is_sum(tree: Layout) -> bool:
-    return tree[0] == "row" and (PLUS in tree[1] or MINUS in tree[1])
-
-
-def _spaced(parts: list[Layout]) -> Layout:
-    if not parts:
-        return ("num", "1")
-    joined: list[Layout] = []
-    for part in parts:
-        if joined:
-            joined.append(SPACE)
-        joined.append(part)
-    return row(*joined)
 
 
 def _groups(factors: list[Factor], dummies: list[Index]) -> list[tuple[list[Index], list[Factor]]]:
@@ -133,8 +116,7 @@ def _product(factors: list[Factor], letters: LineLetters) -> Layout:
     """Write a product; negative powers go below a fraction bar."""
     above = [_factor(head, at, power, letters) for head, at, power in factors if power > 0]
     below = [_factor(head, at, -power, letters, alone=True) for head, at, power in factors if power < 0]
-    top = _spaced(above)
-    return ("frac", top, _spaced(below)) if below else top
+    return ("frac", spaced(above), spaced(below)) if below else spaced(above)
 
 
 def _factor(

@@ -20,6 +20,8 @@ from unicodedata import normalize
 Layout = tuple[Any, ...]
 
 SPACE: Layout = ("space",)
+PLUS: Layout = ("op", "+")
+MINUS: Layout = ("op", "−")
 ONES: Layout = ("fn", "1")
 TRANSPOSE: Layout = ("fn", "T")
 
@@ -32,6 +34,19 @@ def row(*parts: Layout) -> Layout:
 def fenced(inside: Layout, left: str = "(", right: str = ")") -> Layout:
     """Put a layout in brackets."""
     return ("fence", left, inside, right)
+
+
+def spaced(factors: list[Layout]) -> Layout:
+    """Put factors side by side with a space between them; of none there is 1."""
+    parts: list[Layout] = []
+    for factor in factors:
+        parts += [SPACE, factor] if parts else [factor]
+    return row(*parts) if parts else ("num", "1")
+
+
+def is_sum(tree: Layout) -> bool:
+    """Whether there is a plus or minus between the parts, so that a factor beside them needs brackets."""
+    return tree[0] == "row" and (PLUS in tree[1] or MINUS in tree[1])
 
 
 # -- text -----------------------------------------------------------------------------------------------------
@@ -82,15 +97,11 @@ def _text_sup(tree: Layout) -> str:
 
 def _text_frac(tree: Layout) -> str:
     above, below = text(tree[1]), text(tree[2])
-    if _loose(tree[1]):
+    if is_sum(tree[1]):
         above = f"({above})"
-    if _loose(tree[2]) or tree[2][0] == "row":
+    if is_sum(tree[2]) or tree[2][0] == "row":
         below = f"({below})"
     return f"{above}/{below}" if len(above) + len(below) < 9 and " " not in above + below else f"{above} / {below}"
-
-
-def _loose(tree: Layout) -> bool:
-    return tree[0] == "row" and any(part in (("op", "+"), ("op", "−")) for part in tree[1])
 
 
 def _text_sqrt(tree: Layout) -> str:
@@ -227,7 +238,7 @@ _LATEX: dict[str, Callable[[Layout], str]] = {
     "sign": lambda tree: _LATEX_SIGNS.get(tree[1], str(tree[1])),
     "space": lambda tree: r"\,",
     "bar": _latex_bar,
-    "row": lambda tree: _spaced([_LATEX[part[0]](part) for part in tree[1]]),
+    "row": lambda tree: _latex_row([_LATEX[part[0]](part) for part in tree[1]]),
     "fence": lambda tree: rf"\left{tree[1]}{latex(tree[2])}\right{tree[3]}",
     "sub": lambda tree: f"{_latex_base(tree[1])}_{{{latex(tree[2])}}}",
     "sup": lambda tree: f"{_latex_base(tree[1])}^{{{latex(tree[2])}}}",
@@ -237,7 +248,7 @@ _LATEX: dict[str, Callable[[Layout], str]] = {
 }
 
 
-def _spaced(parts: list[str]) -> str:
+def _latex_row(parts: list[str]) -> str:
     """Join LaTeX, keeping a command word apart from a letter that follows."""
     joined = ""
     for part in parts:

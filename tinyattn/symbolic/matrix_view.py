@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from tinyattn.symbolic.layout import ONES, SPACE, TRANSPOSE, Layout, fenced, row
+from tinyattn.symbolic.layout import MINUS, ONES, PLUS, SPACE, TRANSPOSE, Layout, fenced, row, spaced
 from tinyattn.symbolic.terms import Exact, Expr, Factor, Head, Index, Quantity, Term, opened
 from tinyattn.symbolic.writing import LineLetters, coefficient, quantity_name
 
@@ -43,21 +43,12 @@ class Piece:
     def written(self, least: int) -> Layout:
         """Write it for a place that needs at least this binding."""
         shown = [("sup", part, TRANSPOSE) if flipped and not _diagonal(part) else part for part, flipped in self.parts]
-        joined = _joined(shown)
+        joined = spaced(shown)
         return fenced(joined) if self.binding < least else joined
 
 
 def _diagonal(part: Layout) -> bool:
     return bool(part[0] == "row" and part[1][0] == ("fn", "diag"))
-
-
-def _joined(parts: list[Layout]) -> Layout:
-    joined: list[Layout] = []
-    for part in parts:
-        if joined:
-            joined.append(SPACE)
-        joined.append(part)
-    return row(*joined)
 
 
 def _atom(shown: Layout, at: tuple[Index, ...]) -> Piece:
@@ -95,9 +86,9 @@ def _formula(expr: Expr, at: tuple[Index, ...], letters: LineLetters) -> Piece:
     parts: list[Layout] = []
     for place, term in enumerate(expr):
         if term.coef < 0:
-            parts.append(("op", "−") if place else ("sign", "−"))
+            parts.append(MINUS if place else ("sign", "−"))
         elif place:
-            parts.append(("op", "+"))
+            parts.append(PLUS)
         parts.append(_term(term, at, letters).written(HADAMARD))
     return Piece(((row(*parts), False),), at, SUM)
 
