@@ -97,6 +97,16 @@ def message(what: str, why: str = "", instead: str = "") -> str:
     return "\n  ".join(part for part in (what, why, instead) if part)
 
 
+def listed(names: list[str]) -> str:
+    """Name the first of many names, and say how many more there are.
+
+    >>> listed(list("abcdefgh")), listed([])
+    ('a, b, c, d, e, f and 2 more', 'none')
+    """
+    shown = ", ".join(names[:6]) + (f" and {len(names) - 6} more" if len(names) > 6 else "")
+    return shown or "none"
+
+
 def missing_library(library: str, what_for: str = "", install: str = "") -> MissingLibraryError:
     """Say that an optional library is not there, what it would do, and the line that installs it.
 

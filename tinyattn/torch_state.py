@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tinyattn.errors import ArgumentError, ArgumentTypeError, ShapeError, message
+from tinyattn.errors import ArgumentError, ArgumentTypeError, ShapeError, listed, message
 from tinyattn.nn.gpt import GPT
 from tinyattn.nn.layers import ACTIVATIONS, Embedding, LayerNorm, Linear, RMSNorm
 from tinyattn.nn.module import Module
@@ -94,9 +94,9 @@ def load_torch_state(module: Module, state: Any, prefix: str = "") -> None:
     if missing or foreign:
         raise ArgumentError(
             message(
-                f"load_torch_state: missing {_listed(missing)}; no place here for {_listed(foreign)}.",
+                f"load_torch_state: missing {listed(missing)}; no place here for {listed(foreign)}.",
                 f"The state belongs to another model than this {type(module).__name__}.",
-                f"Names that are looked for: {_listed([piece.theirs for piece in pieces])}.",
+                f"Names that are looked for: {listed([piece.theirs for piece in pieces])}.",
             )
         )
     own, found = module.state_dict(), {}
@@ -325,8 +325,3 @@ def _drop_what_gpt2_adds(theirs: dict[str, np.ndarray], pieces: list[Piece]) -> 
         again = name == "lm_head.weight" and table is not None and np.array_equal(theirs[name], table)
         if mask or (again and not any(piece.theirs == name for piece in pieces)):
             del theirs[name]
-
-
-def _listed(names: list[str]) -> str:
-    shown = ", ".join(names[:6]) + (f" and {len(names) - 6} more" if len(names) > 6 else "")
-    return shown or "none"

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from tinyattn.arguments import as_array
-from tinyattn.errors import ArgumentError, ArgumentTypeError, ShapeError, message
+from tinyattn.errors import ArgumentError, ArgumentTypeError, ShapeError, listed, message
 from tinyattn.mode import scope
 from tinyattn.names import stored_target
 from tinyattn.places import outside_package
@@ -224,9 +224,9 @@ class Module:
         if missing or foreign:
             raise ArgumentError(
                 message(
-                    f"load_state_dict: missing {_listed(missing)}; not known here {_listed(foreign)}.",
+                    f"load_state_dict: missing {listed(missing)}; not known here {listed(foreign)}.",
                     f"The state belongs to another model than this {type(self).__name__}.",
-                    f"The names here are {_listed(list(leaves))}.",
+                    f"The names here are {listed(list(leaves))}.",
                 )
             )
         arrays = {name: as_array(state[name], name=f"load_state_dict: {name}") for name in leaves}
@@ -310,11 +310,6 @@ def _same_name(name: str, module: str) -> str:
         "In state_dict and in files each needs a name of its own.",
         "Give the dictionaries in its attributes keys that differ as text, and have no dot.",
     )
-
-
-def _listed(names: list[str]) -> str:
-    shown = ", ".join(names[:6]) + (f" and {len(names) - 6} more" if len(names) > 6 else "")
-    return shown or "none"
 
 
 def check_size(value: object, layer: str, what: str) -> int:
