@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ast
+import importlib.util
 import io
 import subprocess
 import tokenize
 from pathlib import Path
+from types import ModuleType
 
 ROOT = Path(__file__).resolve().parent.parent
 _NO_CODE = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT,
@@ -24,6 +26,15 @@ def files() -> list[Path]:
         return sorted(path for path in [*ROOT.glob("*"), *inside]
                       if path.is_file() and "__pycache__" not in path.parts)
     return [path for name in listed.split("\0") if name and (path := ROOT / name).is_file()]
+
+
+def script(path: Path) -> ModuleType:
+    """A file that belongs to no package, run as a module of its own."""
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def modules(*packages: str) -> list[Path]:

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import importlib
-import importlib.util
 import json
 import math
 import sys
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pytest
-from repository import ROOT
+from repository import ROOT, script
 
 
 @pytest.fixture(scope="module")
@@ -115,16 +113,8 @@ def test_an_engine_that_does_not_know_a_workload_says_so_and_lives_on(bench: Any
         assert set(file.files) == {"loss", "X", "Wq", "Wk", "Wv"}
 
 
-def page() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("performance_page", ROOT / "docs" / "performance.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 def test_the_page_shows_the_run_that_is_kept(bench: Any) -> None:
-    module = page()
+    module = script(ROOT / "docs" / "performance.py")
     found = json.loads((ROOT / "docs" / "performance" / "run.json").read_text(encoding="utf-8"))
     for name, text in module.files(found).items():
         assert (ROOT / "docs" / name).read_text(encoding="utf-8") == text, f"{name} is out of date: docs/performance.py"

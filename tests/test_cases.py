@@ -14,6 +14,7 @@ from pathlib import Path
 
 import cases_adapter
 import pytest
+from repository import script
 
 import tinyattn as ta
 
@@ -40,10 +41,7 @@ CASES = all_cases()
 
 @pytest.fixture(scope="module")
 def runner(shared):
-    spec = importlib.util.spec_from_file_location("run_cases", shared / "cases" / "run_cases.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return script(shared / "cases" / "run_cases.py")
 
 
 def lacking(case):

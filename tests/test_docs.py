@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import doctest
-import importlib.util
 import os
 import re
 import subprocess
 import sys
 from pathlib import Path
-from types import ModuleType
 
 import pytest
-from repository import ROOT
+from repository import ROOT, script
 
 PAGES = sorted([ROOT / "README.md", ROOT / "README.zh.md", *(ROOT / "docs").glob("*.md")])
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -95,23 +93,14 @@ def test_headings_get_the_addresses_that_they_have_on_a_page() -> None:
     assert anchors("# A b, c\n## `x.y`\n```text\n# no\n```\n") == {"a-b-c", "xy"}
 
 
-def script(file: str) -> ModuleType:
-    """A script of the docs folder as a module."""
-    spec = importlib.util.spec_from_file_location(f"docs_{file}", ROOT / "docs" / f"{file}.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 def test_the_generated_parts_are_what_the_code_says_now() -> None:
-    generate = script("generate")
+    generate = script(ROOT / "docs" / "generate.py")
     stale = [name(page) for page, text in generate.pages().items() if page.read_text(encoding="utf-8") != text]
     assert stale == [], "run python3 docs/generate.py"
 
 
 def test_a_part_that_is_out_of_date_would_be_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    generate = script("generate")
+    generate = script(ROOT / "docs" / "generate.py")
     (tmp_path / "coming-from.md").write_text("<!-- generated: methods -->\nold\n<!-- end -->\n", encoding="utf-8")
     monkeypatch.setattr(generate, "DOCS", tmp_path)
     assert generate.main(["--check"]) == 1
@@ -139,7 +128,7 @@ def test_every_op_and_every_public_function_is_in_the_tables() -> None:
 
 def test_the_pictures_are_what_the_script_draws_now() -> None:
     pytest.importorskip("graphviz")
-    drawn = script("pictures").pictures()
+    drawn = script(ROOT / "docs" / "pictures.py").pictures()
     assert {file.name for file in (ROOT / "docs" / "pictures").iterdir()} == set(drawn)
     for file, text in drawn.items():
         assert (ROOT / "docs" / "pictures" / file).read_text(encoding="utf-8") == text, "run docs/pictures.py"

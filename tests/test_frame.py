@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import importlib.util
 import os
 import shutil
 import subprocess
@@ -13,7 +12,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-from repository import ROOT
+from repository import ROOT, script
 
 LOCKS = ("requirements.lock", "requirements-all.lock", "requirements-torch.lock", "requirements-lint.lock",
          "requirements-lowest.lock", "pyproject.toml")
@@ -32,11 +31,7 @@ def folder(tmp_path: Path) -> Path:
 @pytest.fixture
 def frame(folder: Path) -> ModuleType:
     """The module run.py of that folder."""
-    spec = importlib.util.spec_from_file_location("frame", folder / "run.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return script(folder / "run.py")
 
 
 def pretend_made(frame: ModuleType) -> None:

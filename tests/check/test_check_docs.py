@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 
 import pytest
-from repository import ROOT
+from repository import ROOT, script
 
 PAGE = ROOT / "docs" / "checking.md"
 
 
 @pytest.fixture(scope="module")
 def maker():
-    spec = importlib.util.spec_from_file_location("make_checking", ROOT / "docs" / "make_checking.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return script(ROOT / "docs" / "make_checking.py")
 
 
 def steady(text):

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import importlib.util
-from pathlib import Path
-
 import numpy as np
 import pytest
-from repository import ROOT
+from repository import ROOT, script
 from symbolic import models
 
 import tinyattn as ta
@@ -103,10 +100,7 @@ def test_every_computation_of_the_lessons_agrees(model, monkeypatch):
 
 @pytest.fixture(scope="module")
 def microgpt():
-    spec = importlib.util.spec_from_file_location("microgpt", ROOT / "benchmarks" / "microgpt.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return script(ROOT / "benchmarks" / "microgpt.py")
 
 
 @pytest.fixture
@@ -133,10 +127,7 @@ def test_microgpt_learns(microgpt, names):
 
 
 def test_the_adapter_of_the_measuring_driver_computes_the_right_gradients():
-    folder = Path(ROOT / "benchmarks")
-    spec = importlib.util.spec_from_file_location("adapter_compiled", folder / "adapter_compiled.py")
-    adapter = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(adapter)
+    adapter = script(ROOT / "benchmarks" / "adapter_compiled.py")
     rng = np.random.default_rng(0)
     sizes = (3, 4, 4, 1)
     given = {"X": rng.normal(size=(4, 3)), "y": np.sign(rng.normal(size=(4, 1)))}
