@@ -17,7 +17,7 @@ import tinyattn as ta
 
 sys.path.append(os.path.dirname(os.path.abspath(__file__)))
 
-from adapter_tape import Pair, attention, leaves, mlp_parts, versions
+from adapter_tape import Pair, attn_parts, leaves, mlp_parts, versions
 
 __all__ = ["attn", "chain", "mha", "mlp", "mlp_scalar", "ops", "versions"]
 
@@ -41,9 +41,7 @@ def pair(
 
 
 def attn(cfg: dict[str, Any], arrays: dict[str, np.ndarray]) -> Pair:
-    p = leaves(arrays)
-    x, w_q, w_k, w_v = p["X"], p["Wq"], p["Wk"], p["Wv"]
-    return pair(p, lambda: ta.sum(attention(x @ w_q, x @ w_k, x @ w_v)))
+    return pair(*attn_parts(arrays))
 
 
 def mlp(cfg: dict[str, Any], arrays: dict[str, np.ndarray]) -> Pair:

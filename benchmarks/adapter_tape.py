@@ -130,10 +130,15 @@ def attention(q: ta.Tensor, k: ta.Tensor, v: ta.Tensor, causal: bool = False) ->
     return ta.softmax(scores, axis=-1, keep=keep) @ v
 
 
-def attn(cfg: dict[str, Any], arrays: dict[str, np.ndarray]) -> Pair:
+def attn_parts(arrays: dict[str, np.ndarray]) -> tuple[dict[str, ta.Tensor], Callable[[], ta.Tensor]]:
+    """The leaves, and what computes the loss."""
     p = leaves(arrays)
     x, w_q, w_k, w_v = p["X"], p["Wq"], p["Wk"], p["Wv"]
-    return pair(p, lambda: ta.sum(attention(x @ w_q, x @ w_k, x @ w_v)))
+    return p, lambda: ta.sum(attention(x @ w_q, x @ w_k, x @ w_v))
+
+
+def attn(cfg: dict[str, Any], arrays: dict[str, np.ndarray]) -> Pair:
+    return pair(*attn_parts(arrays))
 
 
 def batch_pair(

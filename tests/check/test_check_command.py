@@ -7,8 +7,6 @@ import json
 
 import pytest
 
-from tinyattn.cli import main
-
 FILE = """
 import numpy as np
 import tinyattn as ta
@@ -73,19 +71,6 @@ square, cube = Square(), Cube()
 if __name__ == "__main__":
     raise SystemExit("only as a script")
 """
-
-
-@pytest.fixture
-def run(tmp_path, monkeypatch, capsys):
-    (tmp_path / "lesson.py").write_text(FILE, encoding="utf-8")
-    monkeypatch.chdir(tmp_path)
-
-    def command(*words):
-        code = main(["check", *words])
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return command
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,6 @@ import json
 
 import pytest
 
-from tinyattn.cli import main
-
 FILE = """
 import numpy as np
 import tinyattn as ta
@@ -30,19 +28,6 @@ def short(x):
         raise ValueError("too long")
     return ta.tanh(x)
 """
-
-
-@pytest.fixture
-def run(tmp_path, monkeypatch, capsys):
-    (tmp_path / "lesson.py").write_text(FILE, encoding="utf-8")
-    monkeypatch.chdir(tmp_path)
-
-    def command(*words: str):
-        code = main(["check", *words])
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return command
 
 
 def test_a_right_layer_at_many_seeds_and_sizes(run) -> None:

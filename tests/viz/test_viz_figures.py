@@ -6,6 +6,7 @@ import xml.etree.ElementTree as ET
 
 import numpy as np
 import pytest
+from svg import SVG, texts
 
 import tinyattn as ta
 import viz
@@ -13,12 +14,6 @@ import viz.colours
 from tinyattn.errors import ArgumentError, GraphError, MissingToolError, ShapeError
 from viz.figures import in_the_plane
 from viz.plots import Plot, decades, ticks
-
-SVG = "{http://www.w3.org/2000/svg}"
-
-
-def texts(drawing):
-    return [t.text.replace("\xa0", " ") for t in ET.fromstring(drawing.svg).iter(f"{SVG}text")]
 
 
 def lines(drawing):
@@ -44,7 +39,7 @@ def test_a_curve_falls_where_the_numbers_fall():
 
 def test_several_curves_differ_by_stroke_and_are_named():
     drawing = viz.curve({"train": [1.0, 0.5], "验证": [1.0, 0.8]}, title="Loss", y_title="loss")
-    assert {"train", "验证", "Loss", "loss", "step"} <= set(texts(drawing))
+    assert {"train", "验证", "Loss", "loss", "step"} <= set(texts(drawing.svg))
     assert "style=dashed" in drawing.dot and "style=solid" in drawing.dot
 
 
@@ -59,7 +54,7 @@ def test_missing_numbers_break_a_line_and_a_long_one_is_thinned():
 
 
 def test_powers_of_ten():
-    shown = texts(viz.curve([1.0, 0.1, 0.001, 0.0], log=True))
+    shown = texts(viz.curve([1.0, 0.1, 0.001, 0.0], log=True).svg)
     assert {"1", "0.1", "0.01", "0.001"} <= set(shown)
     assert [words for _, words in decades(-2.0, 1.0)] == ["0.01", "0.1", "1", "10"]
     assert len(decades(-100, 100)) < 12
@@ -113,7 +108,7 @@ def test_gradients_of_a_loss_by_parameter():
     drawing = viz.gradients(loss)
     found = {p["name"]: p["gradient"] for p in json.loads(drawing.json)["parameters"]}
     assert found["w"] == pytest.approx(np.sqrt((36 + 64) / 2)) and found["dead"] == 0.0
-    assert {"w", "dead", "7.071", "zero"} <= set(texts(drawing)) and w.grad is None
+    assert {"w", "dead", "7.071", "zero"} <= set(texts(drawing.svg)) and w.grad is None
 
 
 def test_gradients_of_a_module_are_those_it_has():
@@ -141,7 +136,7 @@ def test_distances_in_the_plane_are_those_of_the_vectors_when_these_are_flat(rng
 
 def test_words_stand_beside_their_points_and_groups_have_shapes(rng):
     drawing = viz.embedding(rng.normal(size=(4, 3)), ["I", "看见", "a", "<b>"], ["x", "y", "x", "y"], lang="zh")
-    assert {"I", "看见", "a", "<b>", "x", "y"} <= set(texts(drawing))
+    assert {"I", "看见", "a", "<b>", "x", "y"} <= set(texts(drawing.svg))
     assert drawing.dot.count("shape=triangle") == 3 and "占方差的" in drawing.text
 
 
@@ -163,7 +158,7 @@ def test_a_waveform_has_its_time_and_frames():
     assert "1000 samples at 500 in a second: 2 s." in drawing.text
     assert "19 frames of 100 samples (0.2 s)" in drawing.text
     marks = lines(drawing)[viz.colours.LIGHT["table line"]]
-    assert len(marks) == 19 and "seconds" in texts(drawing)
+    assert len(marks) == 19 and "seconds" in texts(drawing.svg)
     assert json.loads(viz.waveform([0.0, 0.0], 8).json)["frames"] is None and viz.waveform([0.0], 8).svg
 
 

@@ -2,7 +2,6 @@
 
 import json
 import re
-import xml.etree.ElementTree as ET
 
 import pytest
 
@@ -10,16 +9,11 @@ pytest.importorskip("hypothesis", reason="hypothesis is not installed (extra: ve
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from svg import texts
 
 import tinyattn as ta
 import viz
 from viz.labels import visible
-
-SVG = "{http://www.w3.org/2000/svg}"
-
-
-def texts(svg):
-    return [t.text.replace("\xa0", " ") for t in ET.fromstring(svg).iter(f"{SVG}text")]
 
 
 @settings(max_examples=60, deadline=None)

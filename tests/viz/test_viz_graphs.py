@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from svg import SVG
 
 import tinyattn as ta
 import viz
@@ -20,7 +21,6 @@ from tinyattn.graph import Graph
 from viz import colours
 from viz.labels import visible
 
-SVG = "{http://www.w3.org/2000/svg}"
 ROOT = Path(__file__).resolve().parents[2]
 
 

@@ -1,10 +1,10 @@
 """The table of attention weights."""
 
 import json
-import xml.etree.ElementTree as ET
 
 import numpy as np
 import pytest
+from svg import texts
 
 import tinyattn as ta
 import viz
@@ -12,10 +12,6 @@ from tinyattn.errors import ArgumentError, ShapeError
 
 WEIGHTS = np.array([[0.75, 0.25, 0.0], [0.125, 0.5, 0.375], [0.5, 0.5, 0.0]])
 WORDS = ["I", "saw", "a"]
-
-
-def texts(svg):
-    return [t.text.replace("\xa0", " ") for t in ET.fromstring(svg).iter("{http://www.w3.org/2000/svg}text")]
 
 
 def test_the_picture_has_the_numbers_the_axes_and_the_sentences():

@@ -8,6 +8,7 @@ from collections import Counter
 import numpy as np
 import pytest
 from replayed import attention
+from svg import SVG, texts
 
 import tinyattn as ta
 import viz
@@ -15,17 +16,11 @@ from tinyattn import nn
 from tinyattn.errors import ArgumentError
 from viz.comparing import Pairing
 
-SVG = "{http://www.w3.org/2000/svg}"
-
 
 def edges(drawing):
     """Edges of the DOT text as Graphviz wrote them to SVG: title to how often."""
     root = ET.fromstring(drawing.svg)
     return Counter(g.get("id") for g in root.iter(f"{SVG}g") if g.get("class", "").startswith("edge"))
-
-
-def texts(drawing):
-    return [t.text.replace("\xa0", " ") for t in ET.fromstring(drawing.svg).iter(f"{SVG}text")]
 
 
 # Backward -------------------------------------------------------------------------------------------------
@@ -43,7 +38,7 @@ def test_what_goes_back_stands_on_the_arrow_and_is_added_up():
     y = ta.sum(x * x + ta.exp(x))
     drawing = viz.draw(y, view="backward")
     assert len(re.findall(r"\bsn0 -> ", drawing.dot)) == 3 and "n0 -> sn0" in drawing.dot
-    shown = texts(drawing)
+    shown = texts(drawing.svg)
     assert shown.count("+") == 1 and {"20.1", "148.4"} <= set(shown)  # exp(3) and exp(5), the smaller path
     assert "gradient passed back; + adds up" in " ".join(shown)
 
@@ -59,7 +54,7 @@ def test_both_ways():
     drawing = viz.draw(ta.sum(x * x), view="both")
     lines = [line for line in drawing.dot.split("\n") if " -> " in line]
     assert len(lines) == 6 and sum("constraint=false" in line for line in lines) == 3
-    assert "gradient: the sum of 2 contributions" in texts(drawing)
+    assert "gradient: the sum of 2 contributions" in texts(drawing.svg)
 
 
 def test_a_backward_view_touches_no_gradient_and_needs_one():
@@ -75,7 +70,7 @@ def test_a_backward_view_touches_no_gradient_and_needs_one():
 
 def test_a_folded_backward_view_counts_what_it_bundles():
     drawing = viz.draw(attention(), view="backward", depth=0, show=("op", "shape"))
-    assert "×3" in texts(drawing) and "head" in " ".join(texts(drawing))
+    assert "×3" in texts(drawing.svg) and "head" in " ".join(texts(drawing.svg))
 
 
 # Rules ----------------------------------------------------------------------------------------------------
@@ -83,7 +78,7 @@ def test_a_folded_backward_view_counts_what_it_bundles():
 
 def test_rules_and_formulas_stand_on_the_nodes_in_the_text_and_in_the_data():
     drawing = viz.draw(attention(), show=("op", "rule", "formula"))
-    shown = texts(drawing)
+    shown = texts(drawing.svg)
     assert "Q = X W_q" in shown and "V̄ = Aᵀ Ō" in shown
     assert "    V̄ = Aᵀ Ō" in drawing.text
     nodes = {node["name"]: node for node in json.loads(drawing.json)["nodes"]}
@@ -129,7 +124,7 @@ def test_a_forgotten_operation_is_found_where_it_is_missing():
     drawing = viz.diff(scores(False), scores(True))
     assert "+ S·2" in drawing.text and "only in the reference" in drawing.text
     assert "the first that differs is multiply" in drawing.text
-    shown = texts(drawing)
+    shown = texts(drawing.svg)
     assert {"yours", "reference"} <= set(shown) and any("only here" in line for line in shown)
 
 
@@ -168,7 +163,7 @@ def test_a_model_is_a_tree_of_its_modules():
     drawing = viz.modules(Model())
     data = json.loads(drawing.json)["root"]
     assert data["class"] == "Model" and [part["class"] for part in data["parts"]].count("SelfAttention") == 2
-    shown = texts(drawing)
+    shown = texts(drawing.svg)
     assert {"embed", "W (3, 4)", "b (4,)", "W_q (4, 4)"} <= set(shown)
     total = sum(leaf.size for leaf in Model().parameters())
     assert f"with its parts: {total} numbers" in shown and f"Model: Model, {total} numbers" in drawing.text
