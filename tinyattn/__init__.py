@@ -12,37 +12,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tinyattn.tensor import Tensor, apply, tensor  # first: the parts of the engine import each other through it
+from tinyattn import late  # first: it says what a plain import does not load
 
 # isort: split
-from tinyattn.composed import (
-    binary_cross_entropy_with_logits,
-    cosine_similarity,
-    dot,
-    dropout,
-    embedding,
-    flip,
-    gelu,
-    leaky_relu,
-    logsumexp,
-    masked_fill,
-    mean,
-    moveaxis,
-    mse,
-    norm,
-    one_hot,
-    outer,
-    reciprocal,
-    rms_norm,
-    silu,
-    softplus,
-    split,
-    square,
-    std,
-    swapaxes,
-    trace,
-    var,
-)
+from tinyattn.tensor import Tensor, apply, tensor  # second: the parts of the engine import each other through it
+
+# isort: split
 from tinyattn.errors import (
     ArgumentError,
     ArgumentTypeError,
@@ -106,57 +81,57 @@ from tinyattn.functions import (
     transpose,
     where,
 )
-from tinyattn.graph import Graph
 from tinyattn.mode import no_grad, scope
 from tinyattn.ops import Op
-from tinyattn.transforms import elementwise_grad, grad, hessian, hvp, jacobian, jvp, value_and_grad, vjp
 
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from tinyattn.compiled import compile
+    from tinyattn.composed import (
+        binary_cross_entropy_with_logits,
+        cosine_similarity,
+        dot,
+        dropout,
+        embedding,
+        flip,
+        gelu,
+        leaky_relu,
+        logsumexp,
+        masked_fill,
+        mean,
+        moveaxis,
+        mse,
+        norm,
+        one_hot,
+        outer,
+        reciprocal,
+        rms_norm,
+        silu,
+        softplus,
+        split,
+        square,
+        std,
+        swapaxes,
+        trace,
+        var,
+    )
     from tinyattn.detect import detect_nan
+    from tinyattn.graph import Graph
     from tinyattn.kernels.threads import set_threads
     from tinyattn.parts import backward_in_parts
     from tinyattn.sweeps import sweep
+    from tinyattn.transforms import elementwise_grad, grad, hessian, hvp, jacobian, jvp, value_and_grad, vjp
     from tinyattn.versions import show_versions
-
-# Parts that a plain `import tinyattn` does not load; they come with their first use.
-_LATER = {
-    "nn": "tinyattn.nn",
-    "optim": "tinyattn.optim",
-    "train": "tinyattn.train",
-    "weights": "tinyattn.weights",
-    "torch_state": "tinyattn.torch_state",
-    "models": "tinyattn.models",
-    "data": "tinyattn.data",
-    "check": "tinyattn.check",
-    "symbolic": "tinyattn.symbolic",
-    "learn": "tinyattn.learn",
-    "handover": "tinyattn.handover",
-}
-_LATER_NAMES = {
-    "compile": "tinyattn.compiled",
-    "backward_in_parts": "tinyattn.parts",
-    "detect_nan": "tinyattn.detect",
-    "set_threads": "tinyattn.kernels.threads",
-    "show_versions": "tinyattn.versions",
-    "derive": "tinyattn.symbolic",
-    "compare": "tinyattn.symbolic",
-    "check_gradients": "tinyattn.check",
-    "check_rule": "tinyattn.check",
-    "sweep": "tinyattn.sweeps",
-}
 
 
 def __getattr__(name: str) -> Any:
-    import importlib
+    found = globals()[name] = late.public(name)  # the next time it is simply there
+    return found
 
-    if name in _LATER:
-        return importlib.import_module(_LATER[name])
-    if name in _LATER_NAMES:
-        return getattr(importlib.import_module(_LATER_NAMES[name]), name)
-    raise AttributeError(importlib.import_module("tinyattn.elsewhere").missing(name))
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
 
 
 # Written out, because type checkers take it as the list of what is public.

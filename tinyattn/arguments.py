@@ -24,7 +24,6 @@ from tinyattn.errors import (
     TinyattnError,
     message,
 )
-from tinyattn.explain import unfit
 from tinyattn.mode import mode, switches
 from tinyattn.ops import elementwise
 from tinyattn.tensor import Constant, Tensor, apply, new_leaf, number_or_array
@@ -205,7 +204,7 @@ def one_axis(axis: Any, ndim: int, name: str, x: Tensor | None = None) -> int:
         count = "is no axis" if ndim == 0 else "is 1 axis" if ndim == 1 else f"are {ndim} axes"
         why = f"There {count}" + (f", so axis goes from {-ndim} to {ndim - 1}." if ndim else ".")
         what = f"axis {number} does not exist."
-        raise AxisError(message(f"{name}: {what}", why)) if x is None else unfit(AxisError, name, x, what, why)
+        raise AxisError(message(f"{name}: {what}", why)) if x is None else explain.unfit(AxisError, name, x, what, why)
     return number % ndim
 
 
@@ -217,7 +216,8 @@ def axis_tuple(axis: Any, x: Tensor, name: str) -> tuple[int, ...]:
     if isinstance(axis, (tuple, list)):
         found = tuple(one_axis(a, ndim, name, x) for a in axis)
         if len(set(found)) < len(found):
-            raise unfit(AxisError, name, x, f"axis={tuple(axis)} names an axis twice.", "Each axis can be named once.")
+            what = f"axis={tuple(axis)} names an axis twice."
+            raise explain.unfit(AxisError, name, x, what, "Each axis can be named once.")
         return found
     return (one_axis(axis, ndim, name, x),)
 
@@ -238,11 +238,11 @@ def full_shape(shape: tuple[int, ...], x: Tensor) -> tuple[int, ...]:
     unknown = shape.count(-1)
     if unknown > 1 or any(size < -1 for size in shape):
         why = "At most one size may be -1, the others must not be negative."
-        raise unfit(ShapeError, "reshape", x, f"{shape} is no shape.", why)
+        raise explain.unfit(ShapeError, "reshape", x, f"{shape} is no shape.", why)
     known = math.prod(size for size in shape if size != -1)
     if unknown and (known == 0 or x.size % known):
         why = f"{x.size} numbers cannot be parted into rows of {known}."
-        raise unfit(ShapeError, "reshape", x, f"{shape} does not fit.", why)
+        raise explain.unfit(ShapeError, "reshape", x, f"{shape} does not fit.", why)
     return tuple(x.size // known if size == -1 else size for size in shape)
 
 
@@ -293,7 +293,7 @@ def mask_for(keep: Any, shape: tuple[int, ...], name: str, x: Tensor) -> np.ndar
         return np.broadcast_to(mask, shape)
     except ValueError:
         what = f"keep has shape {mask.shape}, which does not broadcast to {shape}."
-        raise unfit(ShapeError, name, x, what, "It needs one True or False for each score.") from None
+        raise explain.unfit(ShapeError, name, x, what, "It needs one True or False for each score.") from None
 
 
 def whole_array(value: Any, name: str, what: str) -> np.ndarray:
@@ -315,7 +315,7 @@ def in_range(array: np.ndarray, size: int, name: str, what: str, x: Tensor | Non
         place = f" at position {', '.join(map(str, at))}" if at else ""
         found, why = f"{what} {int(array[at])}{place} is outside 0 to {size - 1}.", f"There are {size}, counted from 0."
         if x is not None:
-            raise unfit(IndexRangeError, name, x, found, why)
+            raise explain.unfit(IndexRangeError, name, x, found, why)
         raise IndexRangeError(message(f"{name}: {found}", why))
 
 

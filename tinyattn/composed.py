@@ -874,11 +874,4 @@ def dropout(x: TensorLike, p: float, rng: np.random.Generator | int, training: b
     return x * kept.astype(x.dtype) / (1 - share) if share < 1 else x * 0.0
 
 
-_METHODS = {
-    function.__name__: function
-    for function in (
-        mean, var, std, norm, logsumexp, square, reciprocal, softplus, silu, gelu, swapaxes, moveaxis, flip, split,
-        trace, dot, outer, masked_fill,
-    )
-}  # fmt: skip
-ta.add_methods(_METHODS)
+ta.add_methods({name: globals()[name] for name in ta.COMPOSED})

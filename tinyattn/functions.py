@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tinyattn import elsewhere
+from tinyattn import elsewhere, explain
 from tinyattn.arguments import (
     Axis,
     axis_tuple,
@@ -35,7 +35,7 @@ from tinyattn.arguments import (
     yes_or_no,
 )
 from tinyattn.errors import ArgumentError, ArgumentTypeError, AxisError, ShapeError, message
-from tinyattn.explain import unfit
+from tinyattn.late import Method
 from tinyattn.ops import elementwise, fused, indexing, linear, reductions
 from tinyattn.ops import shape as shapes
 from tinyattn.ops import softmax as softmaxes
@@ -690,7 +690,7 @@ def einsum(subscripts: str, *operands: TensorLike) -> Tensor:
         named = len(labels.replace("...", ""))
         if named > tensor.ndim or ("..." not in labels and named != tensor.ndim):
             what = f"{labels!r} of {subscripts!r} names {named} axes, not {tensor.ndim}."
-            raise unfit(ShapeError, "einsum", tensor, what, "One letter for each axis.")
+            raise explain.unfit(ShapeError, "einsum", tensor, what, "One letter for each axis.")
     return apply(linear.einsum, tensors, (expand_subscripts(subscripts, ranks),))
 
 
@@ -749,7 +749,7 @@ def transpose(x: TensorLike, *axes: Any) -> Tensor:
     order = axis_tuple(tuple(given), tensor, "transpose")
     if len(order) != tensor.ndim:
         what = f"axes={tuple(given)} must name each of the {tensor.ndim} axes once."
-        raise unfit(AxisError, "transpose", tensor, what)
+        raise explain.unfit(AxisError, "transpose", tensor, what)
     return apply(shapes.transpose, (tensor,), (order,))
 
 
@@ -780,7 +780,7 @@ def matrix_transpose(x: TensorLike) -> Tensor:
     ndim = tensor.ndim
     if ndim < 2:
         hint = "For a row of a vector write x[None, :], for a column x[:, None]."
-        raise unfit(AxisError, "matrix_transpose", tensor, "a matrix has two axes.", "", hint)
+        raise explain.unfit(AxisError, "matrix_transpose", tensor, "a matrix has two axes.", "", hint)
     order = (1, 0) if ndim == 2 else (*range(ndim - 2), ndim - 1, ndim - 2)
     return apply(shapes.transpose, (tensor,), (order,))
 
@@ -810,7 +810,7 @@ def expand_dims(x: TensorLike, axis: Axis) -> Tensor:
     ndim = tensor.ndim + len(wanted)
     found = tuple(sorted(one_axis(a, ndim, "expand_dims") for a in wanted))
     if len(set(found)) < len(found):
-        raise unfit(AxisError, "expand_dims", tensor, f"axis={axis} names a place twice.")
+        raise explain.unfit(AxisError, "expand_dims", tensor, f"axis={axis} names a place twice.")
     return apply(shapes.expand_dims, (tensor,), (found,))
 
 
@@ -844,7 +844,7 @@ def squeeze(x: TensorLike, axis: Axis = None) -> Tensor:
         for a in found:
             if tensor.shape[a] != 1:
                 what = f"axis {a} has size {tensor.shape[a]}."
-                raise unfit(ShapeError, "squeeze", tensor, what, "Only an axis of size 1 can be dropped.")
+                raise explain.unfit(ShapeError, "squeeze", tensor, what, "Only an axis of size 1 can be dropped.")
     return apply(shapes.squeeze, (tensor,), (found,))
 
 
@@ -951,9 +951,9 @@ def pad(x: TensorLike, pad_width: Any, value: float = 0.0) -> Tensor:
         pairs = np.broadcast_to(np.asarray(pad_width), (tensor.ndim, 2))
     except ValueError:
         why = f"Give a (before, after) pair for each of the {tensor.ndim} axes."
-        raise unfit(ArgumentError, "pad", tensor, f"pad_width={pad_width!r} does not fit.", why) from None
+        raise explain.unfit(ArgumentError, "pad", tensor, f"pad_width={pad_width!r} does not fit.", why) from None
     if pairs.dtype.kind not in "iu" or (pairs < 0).any():
-        raise unfit(ArgumentError, "pad", tensor, f"widths must be whole numbers from 0, got {pad_width!r}.")
+        raise explain.unfit(ArgumentError, "pad", tensor, f"widths must be whole numbers from 0, got {pad_width!r}.")
     widths = tuple((int(before), int(after)) for before, after in pairs)
     return apply(shapes.pad, (tensor,), (widths, one_number(value, "pad", "value")))
 
@@ -1021,11 +1021,11 @@ def take_along_axis(x: TensorLike, indices: ArrayLike, axis: int = -1) -> Tensor
     array = whole_array(indices, "take_along_axis", "indices")
     if array.ndim != tensor.ndim:
         what, instead = f"indices have {array.ndim} axes.", "Write np.expand_dims(indices, axis)."
-        raise unfit(ShapeError, "take_along_axis", tensor, what, "They need as many as x has.", instead)
+        raise explain.unfit(ShapeError, "take_along_axis", tensor, what, "They need as many as x has.", instead)
     full = tuple(size if a == along else tensor.shape[a] for a, size in enumerate(array.shape))
     if any(size not in (1, wide) for size, wide in zip(array.shape, full, strict=True)):
         what = f"indices of shape {array.shape} differ from x in an axis other than {along}."
-        raise unfit(ShapeError, "take_along_axis", tensor, what)
+        raise explain.unfit(ShapeError, "take_along_axis", tensor, what)
     return apply(indexing.take_along_axis, (tensor,), (np.broadcast_to(array, full), along))
 
 
@@ -1127,7 +1127,7 @@ def layer_norm(x: TensorLike, gain: TensorLike, bias: TensorLike, eps: float = 1
     if not width or scale.shape != width or shift.shape != width:
         what = f"gain {scale.shape} and bias {shift.shape} do not fit."
         why = "They need one number for each entry of a row." if width else "x needs at least one axis."
-        raise unfit(ShapeError, "layer_norm", rows, what, why, f"Give both the shape {width}." if width else "")
+        raise explain.unfit(ShapeError, "layer_norm", rows, what, why, f"Give both the shape {width}." if width else "")
     params = (one_number(eps, "layer_norm", "eps"),)
     return apply(fused.layer_norm, (floating(rows), floating(scale), floating(shift)), params)
 
@@ -1178,7 +1178,8 @@ def cross_entropy(
     if scores.ndim < 1 or right.shape != scores.shape[:-1] or scores.shape[-1] == 0:
         why = "The last axis of x is the classes; there is one target for each row before it."
         hint = f"Give targets of shape {scores.shape[:-1]}."
-        raise unfit(ShapeError, "cross_entropy", scores, f"targets of shape {right.shape} do not fit.", why, hint)
+        what = f"targets of shape {right.shape} do not fit."
+        raise explain.unfit(ShapeError, "cross_entropy", scores, what, why, hint)
     if reduction not in ("mean", "sum", "none"):
         raise ArgumentError(f"cross_entropy: reduction={reduction!r} must be 'mean', 'sum' or 'none'.")
     smoothing = one_number(label_smoothing, "cross_entropy", "label_smoothing")
@@ -1266,6 +1267,13 @@ METHODS: dict[str, Callable[..., Any]] = {
 }  # fmt: skip
 
 
+COMPOSED = (
+    "mean", "var", "std", "norm", "logsumexp", "square", "reciprocal", "softplus", "silu", "gelu", "swapaxes",
+    "moveaxis", "flip", "split", "trace", "dot", "outer", "masked_fill",
+)  # fmt: skip
+"""Methods from `tinyattn.composed`, which comes with the first of them."""
+
+
 def add_methods(functions: dict[str, Callable[..., Any]]) -> None:
     """Let tensors have these functions as methods, with the tensor as first argument."""
     METHODS.update(functions)
@@ -1274,5 +1282,9 @@ def add_methods(functions: dict[str, Callable[..., Any]]) -> None:
 
 
 add_methods(METHODS)
+for _name in COMPOSED:
+    setattr(Tensor, _name, Method(_name, "tinyattn.composed"))
+for _name in ("__copy__", "__dlpack__", "__dlpack_device__", "_repr_html_"):
+    setattr(Tensor, _name, Method(_name, "tinyattn.numpy_protocol"))
 for _name, _nearest in elsewhere.METHODS.items():
     setattr(Tensor, _name, Missing(_name, _nearest))

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from tinyattn.ops.describing import calls, entry, flat, letters, over
-from tinyattn.ops.helpers import inverse_order, sum_to
+from tinyattn.ops.helpers import inverse_order, sum_to, with_axes
 from tinyattn.ops.record import Call, Op, register
 
 Shape = tuple[int, ...]
@@ -89,13 +89,8 @@ def _inserted(old: Shape, axis: Shape) -> Indices:
     return names, [name for a, name in enumerate(names) if a not in axis]
 
 
-def _with_ones(shape: Shape, axis: Shape) -> Shape:
-    sizes = iter(shape)
-    return tuple(1 if a in axis else next(sizes) for a in range(len(shape) + len(axis)))
-
-
 expand_dims = _view(
-    "expand_dims", "axis", lambda x, axis: x.reshape(_with_ones(x.shape, axis)),
+    "expand_dims", "axis", lambda x, axis: with_axes(x, axis, len(x.shape) + len(axis)),
     lambda g, y, x, axis: g.reshape(x.shape),
     _inserted,
     calls(((2, 3), (0,)), ((2, 3), (2,)), ((2, 3), (0, 3))),

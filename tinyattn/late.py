@@ -1,0 +1,84 @@
+"""What comes with its first use only, so that a plain ``import tinyattn`` loads no more than every program needs.
+
+For parts of the engine something small stands in until then: ``from tinyattn import explain`` takes it, and need not
+know.  Public names such as ``ta.grad`` are fetched by the package's ``__getattr__``.
+"""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from types import ModuleType
+from typing import Any
+
+PARTS = {"nn", "optim", "train", "weights", "torch_state", "models", "data", "check", "symbolic", "learn", "handover"}
+"""Modules that are attributes of the package: ``ta.nn``."""
+
+HOMES = {
+    "compile": "compiled", "backward_in_parts": "parts", "detect_nan": "detect", "set_threads": "kernels.threads",
+    "show_versions": "versions", "derive": "symbolic", "compare": "symbolic", "check_gradients": "check",
+    "check_rule": "check", "sweep": "sweeps", "Graph": "graph",
+    **dict.fromkeys(
+        ("elementwise_grad", "grad", "hessian", "hvp", "jacobian", "jvp", "value_and_grad", "vjp"), "transforms"
+    ),
+    **dict.fromkeys(
+        ("binary_cross_entropy_with_logits", "cosine_similarity", "dot", "dropout", "embedding", "flip", "gelu",
+         "leaky_relu", "logsumexp", "masked_fill", "mean", "moveaxis", "mse", "norm", "one_hot", "outer",
+         "reciprocal", "rms_norm", "silu", "softplus", "split", "square", "std", "swapaxes", "trace", "var"),
+        "composed",
+    ),
+}  # fmt: skip
+"""Where the other public names are that a plain import does not load."""
+
+FAMILIES = ("elementwise", "reductions", "softmax", "fused", "indexing", "linear", "shape")
+"""The families of operations in `tinyattn.ops`, in the order of the registry."""
+
+
+def public(name: str) -> Any:
+    """What ``ta.name`` is, loaded now."""
+    if name in PARTS:
+        return import_module(f"tinyattn.{name}")
+    if name in HOMES:
+        return getattr(import_module(f"tinyattn.{HOMES[name]}"), name)
+    raise AttributeError(import_module("tinyattn.elsewhere").missing(name))
+
+
+def of_the_book(name: str) -> Any:
+    """What ``ops.name`` is: the registry, complete and in order whichever family was used first, or `register`."""
+    if name not in ("REGISTRY", "register"):
+        raise AttributeError(f"module 'tinyattn.ops' has no attribute {name!r}")
+    record = import_module("tinyattn.ops.record")
+    families = [import_module(f"tinyattn.ops.{family}") for family in FAMILIES]
+    ours = {op.name: op for family in families for op in vars(family).values() if isinstance(op, record.Op)}
+    for each in ours | record.REGISTRY:
+        record.REGISTRY[each] = record.REGISTRY.pop(each)
+    return getattr(record, name)
+
+
+class Part(ModuleType):
+    """Stands in for a module; with the first thing that it is asked for, it becomes a copy of that module."""
+
+    def __getattr__(self, name: str) -> Any:
+        vars(self).update(vars(import_module(self.__name__)))
+        self.__class__ = ModuleType  # type: ignore[assignment]  # attributes are found as fast as in any module
+        return getattr(self, name)
+
+
+class Method:
+    """Stands in for a method that a module gives to a class as soon as it is loaded."""
+
+    def __init__(self, name: str, module: str) -> None:
+        self.name, self.module = name, module
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        import_module(self.module)
+        return getattr(owner if instance is None else instance, self.name)
+
+
+def stand_in(package: str, *modules: str) -> None:
+    """Put a `Part` into a package for each of some modules; importing one of them replaces it by the module."""
+    for name in modules:
+        setattr(sys.modules[package], name, Part(f"{package}.{name}"))
+
+
+stand_in("tinyattn", "autodiff", "explain", "numpy_protocol")
