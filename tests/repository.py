@@ -5,8 +5,11 @@ from __future__ import annotations
 import ast
 import importlib.util
 import io
+import os
 import subprocess
+import sys
 import tokenize
+from collections.abc import Iterable
 from pathlib import Path
 from types import ModuleType
 
@@ -35,6 +38,19 @@ def script(path: Path) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+def printed(file: Path, seeds: Iterable[int] = range(3)) -> set[str]:
+    """What a script prints in processes that hash texts differently: one thing, when nothing depends on that."""
+    found = set()
+    paths = os.pathsep.join([str(ROOT), str(ROOT / "tests"), *sys.path])
+    for seed in seeds:
+        environment = {**os.environ, "PYTHONHASHSEED": str(seed), "PYTHONPATH": paths, "PYTHONUTF8": "1"}
+        command = [sys.executable, str(file)]
+        done = subprocess.run(command, capture_output=True, encoding="utf-8", env=environment, timeout=120)
+        assert done.returncode == 0, done.stderr
+        found.add(done.stdout)
+    return found
 
 
 def modules(*packages: str) -> list[Path]:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
-from repository import ROOT, code_lines, files, module_name, modules
+from repository import ROOT, code_lines, files, module_name, modules, printed
 
 BINARY = {".png", ".wav", ".npz", ".npy", ".safetensors", ".onnx", ".gz", ".woff2", ".wasm"}
 MACHINE_PATH = re.compile(r"(?<![\w.~$}-])/(?:work|root|home|tmp|opt|mnt|Users)/\w|[A-Z]:\\+Users\b")
@@ -142,3 +142,12 @@ def test_the_lowest_lock_holds_the_floors() -> None:
     lowest = locked("requirements-lowest.lock")
     assert all(pin.startswith("2.0.") for pin in lowest["numpy"])
     assert all(pin.startswith("1.13") for pin in lowest["sympy"])
+
+
+def test_a_program_that_depends_on_the_hash_seed_would_be_seen(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text("print(hash('a'))\n", encoding="utf-8")
+    assert len(printed(script)) == 3
+    script.write_text("raise SystemExit('broken')\n", encoding="utf-8")
+    with pytest.raises(AssertionError, match="broken"):
+        printed(script)

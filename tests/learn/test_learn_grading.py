@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from repository import ROOT
 
 import tinyattn as ta
 from tinyattn.learn import grade, grading, hint, library, reveal
@@ -282,13 +283,12 @@ def test_the_line_that_raised_is_shown(tmp_path: Path) -> None:
         "from tinyattn.learn import grade\n\ndef scores(q, K):\n    return q.upper()\n\ngrade('10.scores', scores)\n",
         encoding="utf-8",
     )
-    root = str(Path(__file__).resolve().parents[2])
     run = subprocess.run(
         [sys.executable, str(script)],
         capture_output=True,
         text=True,
         check=True,
-        env=os.environ | {"PYTHONPATH": root, "LC_ALL": "C.UTF-8"},
+        env=os.environ | {"PYTHONPATH": str(ROOT), "LC_ALL": "C.UTF-8"},
     )
     assert "at line 4: return q.upper()" in run.stdout and "Traceback" not in run.stdout + run.stderr
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from repository import ROOT
 
 from tinyattn.learn import command, given, grading, library
 from tinyattn.learn.lesson import read_lesson
@@ -329,8 +330,7 @@ def test_progress_lies_where_the_platform_keeps_such_things(monkeypatch: pytest.
 
 
 def environment(**more: str) -> dict[str, str]:
-    root = str(Path(__file__).resolve().parents[2])
-    return os.environ | {"PYTHONPATH": root} | more
+    return os.environ | {"PYTHONPATH": str(ROOT)} | more
 
 
 def learn(*arguments: str, typed: str = "", cwd: Path, **more: str) -> subprocess.CompletedProcess[bytes]:

@@ -3,14 +3,12 @@
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
+from repository import ROOT
 
 from tinyattn._viz import load_viz
 from tinyattn.errors import MissingLibraryError
-
-ROOT = Path(__file__).resolve().parents[2]
 
 
 def run(code, folder):
