@@ -53,10 +53,11 @@ def refuse_unknown(name: str, given: Iterable[str], known: Sequence[str]) -> Non
 def known_arguments(function: F) -> F:
     """Let a function answer the keywords of other libraries in words."""
     name, known = function.__name__, argument_names(function)
+    all_known = frozenset(known)
 
     @functools.wraps(function)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
-        if kwargs:
+        if kwargs and not all_known.issuperset(kwargs):
             refuse_unknown(name, kwargs, known)
         return function(*args, **kwargs)
 

@@ -48,9 +48,9 @@ def reachable(outputs: Sequence[Tensor]) -> list[Tensor]:
     return sorted(seen, key=_by_creation, reverse=True)
 
 
+@np.errstate(all="ignore")  # an infinite slope is no news here; what comes out of it is looked at below
 def propagate(
-    outputs: Sequence[Tensor],
-    seeds: Sequence[Any],
+    starts: Sequence[tuple[Tensor, Any]],
     targets: Sequence[Tensor] | None = None,
     create_graph: bool = False,
     observe: Observer | None = None,
@@ -59,8 +59,8 @@ def propagate(
 
     Parameters
     ----------
-    outputs, seeds : sequences of the same length
-        Where to start, and with which cotangents (arrays; tensors with ``create_graph``).
+    starts : pairs of a result and its cotangent
+        Where to start, and with what (arrays; tensors with ``create_graph``).
     targets : sequence of Tensor, optional
         Whose cotangents are wanted; leaves that require a gradient by default.
     create_graph : bool
@@ -74,27 +74,25 @@ def propagate(
         Cotangents by tensor; a target that the outputs do not depend on is missing.
     """
     observe = observe or mode.watch_backward
-    with np.errstate(all="ignore"):  # an infinite slope is no news here; what came out of it is looked at below
-        if targets is None and observe is None and not create_graph:
-            found, oldest = quick_walk(outputs, seeds)
-            if oldest < latest.assigned:
-                reachable(outputs)  # refuses a leaf that was assigned since it was used
-            if all_finite(found.values()):
-                return found
-        nodes = reachable(outputs)
-        on_the_way = None if targets is None else _on_the_way(nodes, set(targets))
-        if targets is not None and on_the_way is not None and observe is None and not create_graph:
-            everything = len(on_the_way) == len(nodes) and all(x.op is None for x in targets)
-            found = quick_walk(outputs, seeds)[0] if everything else walk(outputs, seeds, targets, on_the_way)
-            if all_finite(found.values()):
-                return found
-        with carefully():
-            return walk(outputs, seeds, targets or (), on_the_way, create_graph, observe)
+    if targets is None and observe is None and not create_graph:
+        found, oldest = quick_walk(starts)
+        if oldest < latest.assigned:
+            reachable([y for y, _ in starts])  # refuses a leaf that was assigned since it was used
+        if all_finite(found.values()):
+            return found
+    nodes = reachable([y for y, _ in starts])
+    on_the_way = None if targets is None else _on_the_way(nodes, set(targets))
+    if targets is not None and on_the_way is not None and observe is None and not create_graph:
+        everything = len(on_the_way) == len(nodes) and all(x.op is None for x in targets)
+        found = quick_walk(starts)[0] if everything else walk(starts, targets, on_the_way)
+        if all_finite(found.values()):
+            return found
+    with carefully():
+        return walk(starts, targets or (), on_the_way, create_graph, observe)
 
 
 def walk(
-    outputs: Sequence[Tensor],
-    seeds: Sequence[Any],
+    starts: Sequence[tuple[Tensor, Any]],
     targets: Sequence[Tensor] = (),
     on_the_way: Collection[Tensor] | None = None,
     create_graph: bool = False,
@@ -118,7 +116,7 @@ def walk(
         if x.op is not None and x not in ends:
             heappush(waiting, (-x.order, x))
 
-    for output, seed in zip(outputs, seeds, strict=True):
+    for output, seed in starts:
         arrive(output, seed)
     while waiting:
         node = heappop(waiting)[1]
@@ -170,11 +168,14 @@ def _pull_recorded(node: Any, g: Any, wanted: list[bool]) -> Any:
         ends = {x for x, want in zip(node.inputs, wanted, strict=True) if want}
         result = node.op.composed(*node.inputs, *node.params)
         between = _on_the_way(reachable([result]), ends)
-        found = walk([result], [g], (), between, create_graph=True, observe=mode.watch_backward, ends=ends)
+        found = walk([(result, g)], (), between, create_graph=True, observe=mode.watch_backward, ends=ends)
         return [found.pop(x, None) for x in node.inputs]  # the same tensor twice: its whole cotangent counts once
 
 
 # -- from results to gradients ----------------------------------------------------------------------------------------
+
+
+_ONE = {np.dtype(kind): kind(1) for kind in (np.float16, np.float32, np.float64)}
 
 
 def seed_for(output: Tensor, seed: Any, name: str) -> Any:
@@ -182,9 +183,9 @@ def seed_for(output: Tensor, seed: Any, name: str) -> Any:
     if not output.requires_grad:
         raise explain.nothing_to_differentiate(output, name)
     if seed is None:
-        if output.size != 1:
+        if output.shape and output.size != 1:
             raise explain.seed_needed(output, name)
-        return output.dtype.type(1) if output.shape == () else np.ones(output.shape, output.dtype)
+        return np.ones(output.shape, output.dtype) if output.shape else _ONE[output.dtype]
     array = np.array(values_of(seed))
     if array.shape != output.shape:
         raise explain.seed_shape(output, name, array.shape)
@@ -196,7 +197,7 @@ def seed_for(output: Tensor, seed: Any, name: str) -> Any:
 def backward(output: Tensor, seed: Any = None) -> None:
     """Add the gradient of ``output`` to ``.grad`` of every leaf it depends on; see `Tensor.backward`."""
     start = seed_for(output, seed, "backward")
-    for x in list(found := propagate([output], [start])):
+    for x in list(found := propagate([(output, start)])):
         notes, g = x.own_notes(), found.pop(x)
         if x.op is None and notes.grad is not None:
             notes.grad = np.add(notes.grad, g)
@@ -211,6 +212,6 @@ def gradients_of(output: Tensor, wrt: Sequence[Tensor], seed: Any = None, create
     start: Any = seed_for(output, seed, "grad")
     if create_graph:
         start = ta.astype(seed, output.dtype) if isinstance(seed, Tensor) else constant(start)
-    found = propagate([output], [start], wrt, create_graph)
+    found = propagate([(output, start)], wrt, create_graph)
     cotangents = [found[x] if x in found else np.zeros(x.shape, x.dtype) for x in wrt]
     return [g if isinstance(g, Tensor) else tensor(g) for g in cotangents]

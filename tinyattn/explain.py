@@ -390,6 +390,17 @@ def wrong_rule(node: Tensor, slot: int, contribution: Any) -> Exception:
     )
 
 
+def no_array(op: Op, value: Any) -> Exception:
+    """A forward, most likely a reader's own, that gives something else than an array."""
+    return RuleError(
+        message(
+            f"the forward of {op.name} gave a {type(value).__name__}, not an array.",
+            "A result has a shape and a dtype, which its gradient is held to.",
+            "Return what NumPy gives, or np.asarray(...) of it.",
+        )
+    )
+
+
 def nothing_to_differentiate(y: Tensor, asked: str) -> Exception:
     """A result that depends on no leaf with a gradient."""
     return GraphError(

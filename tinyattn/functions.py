@@ -486,7 +486,7 @@ def astype(x: TensorLike, dtype: DTypeLike) -> Tensor:
 
 def _reduce(op: Any, x: TensorLike, axis: Axis, keepdims: bool) -> Tensor:
     tensor = x if isinstance(x, Tensor) else operand(x, op.name)
-    return apply(op, (tensor,), (axis_tuple(axis, tensor, op.name), yes_or_no(keepdims, op.name, "keepdims")))
+    return unary(op, tensor, (axis_tuple(axis, tensor, op.name), yes_or_no(keepdims, op.name, "keepdims")))
 
 
 @known_arguments
@@ -1067,7 +1067,7 @@ def softmax(x: TensorLike, axis: int = -1, keep: ArrayLike | None = None) -> Ten
     tensor = operand(x, "softmax")
     along = one_axis(axis, tensor.ndim, "softmax", tensor)
     mask = None if keep is None else mask_for(keep, tensor.shape, "softmax", tensor)
-    return apply(softmaxes.softmax, (floating(tensor),), (along, mask))
+    return unary(softmaxes.softmax, floating(tensor), (along, mask))
 
 
 @known_arguments

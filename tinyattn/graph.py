@@ -220,11 +220,11 @@ def _run_backward(
         target = number[id(node.inputs[slot])]
         made.append(Contribution(number[id(node)], slot, target, np.asarray(contribution)))
 
-    seeds = [seed_for(y, None if y.size == 1 else np.ones(y.shape), "gradients") for y in outputs]
-    propagate(outputs, seeds, observe=watch)
+    starts = [(y, seed_for(y, None if y.size == 1 else np.ones(y.shape), "gradients")) for y in outputs]
+    propagate(starts, observe=watch)
     for node in nodes:
         node.grad = None
-    arriving = [(number[id(y)], np.asarray(seed)) for y, seed in zip(outputs, seeds, strict=True)]
+    arriving = [(number[id(y)], np.asarray(seed)) for y, seed in starts]
     for target, value in [*arriving, *((c.target, c.value) for c in made)]:
         before = nodes[target].grad
         nodes[target].grad = value if before is None else before + value

@@ -144,7 +144,7 @@ class _Part:
             what = f"a tensor of shape {loss.shape}" if isinstance(loss, Tensor) else type(loss).__name__
             raise ArgumentTypeError(f"backward_in_parts: loss_of gave {what}; one number as a tensor is needed.")
         self.loss = loss.data
-        self.found = propagate([loss], [seed_for(loss, None, "backward_in_parts") * loss.dtype.type(self.weight)])
+        self.found = propagate([(loss, seed_for(loss, None, "backward_in_parts") * loss.dtype.type(self.weight))])
 
 
 def _sums(work: list[_Part], size: int) -> Iterator[tuple[Tensor, Any]]:

@@ -9,11 +9,14 @@ from __future__ import annotations
 import os
 from typing import Any
 
+import numpy as np
+
 ENGINE, PACKAGE, OUTSIDE = "engine", "package", "outside"
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
 _VIZ = os.path.join(os.path.dirname(_HERE), "viz")
 _LIBRARY = os.path.dirname(os.path.abspath(os.__file__))  # copy, pickle, contextlib: between a learner's line and us
+_NUMPY = os.path.dirname(os.path.abspath(np.__file__))  # so is NumPy, where it calls with its errors ignored
 _ENGINE_FILES = {
     "tensor.py", "functions.py", "arguments.py", "explain.py", "numpy_protocol.py", "autodiff.py", "quick.py",
     "transforms.py", "mode.py", "names.py",
@@ -53,6 +56,8 @@ def _decide(filename: str) -> str:
         return OUTSIDE
     if _inside(folder, _HERE) or _inside(folder, _VIZ):
         return PACKAGE
+    if _inside(folder, _NUMPY):
+        return ENGINE
     installed = "site-packages" in folder or "dist-packages" in folder
     return ENGINE if _inside(folder, _LIBRARY) and not installed else OUTSIDE
 

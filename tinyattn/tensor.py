@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, DTypeLike
 
 ndarray = np.ndarray
-_number = itertools.count(1).__next__
+new_order = itertools.count(1).__next__  # the next creation number
 _new = object.__new__
 _frame = sys._getframe
 
@@ -86,10 +86,9 @@ def _operators(op: ops.Op) -> tuple[Callable[[Any, Any], Tensor], Callable[[Any,
 
     def left(self: Any, other: Any) -> Tensor:
         if other.__class__ is Tensor:
-            x, z = self._value, other._value
-            if x.dtype is z.dtype:
+            if self.dtype is other.dtype:
                 try:
-                    value = forward(x, z)
+                    value = forward(self._value, other._value)
                 except Exception as error:
                     raise explain.failed_call(op, (self, other), (), error) from None
                 return _recorded(op, value, self, other, (), self.requires_grad or other.requires_grad, 2)
@@ -153,10 +152,13 @@ class Tensor:
     """
 
     __slots__ = (
-        "__weakref__", "_left", "_right", "_value", "code", "lasti", "notes", "op", "order", "params", "requires_grad"
-    )
+        "__weakref__", "_left", "_right", "_value", "code", "dtype", "lasti", "notes", "op", "order", "params",
+        "requires_grad", "shape",
+    )  # fmt: skip
 
     _value: Any  # ndarray, or a NumPy scalar for 0-d: a fifth of the cost of a 0-d array
+    shape: tuple[int, ...]  # of the value, noted once, because asking an array costs ten times as much
+    dtype: np.dtype[Any]
     op: ops.Op | None
     _left: Any  # the input, or the first of two; otherwise all of them as a tuple
     _right: Tensor | None  # a tuple for one or two would double what the cycle collector has to walk through
@@ -183,19 +185,9 @@ class Tensor:
         return view
 
     @property
-    def shape(self) -> tuple[int, ...]:
-        """The sizes of the axes."""
-        return self._value.shape  # type: ignore[no-any-return]
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """The type of the numbers."""
-        return self._value.dtype  # type: ignore[no-any-return]
-
-    @property
     def ndim(self) -> int:
         """How many axes there are."""
-        return self._value.ndim  # type: ignore[no-any-return]
+        return len(self.shape)
 
     @property
     def size(self) -> int:
@@ -358,9 +350,9 @@ class Tensor:
         return self
 
     def exchange(self, array: np.ndarray) -> Any:
-        """Give a leaf an array of its shape and dtype without copying it, and get the old one: for optimisers."""
-        old, self._value = self._value, number_or_array(array)
-        self.order = latest.assigned = _number()
+        """Give a leaf an array of its shape without copying it, and get the old one: for optimisers."""
+        old, self._value, self.dtype = self._value, number_or_array(array), array.dtype
+        self.order = latest.assigned = new_order()
         return old
 
     # -- operators ----------------------------------------------------------------------------------------
@@ -495,23 +487,22 @@ def number_or_array(array: np.ndarray) -> Any:
 
 def new_leaf(cls: type[Tensor], value: Any, requires_grad: bool) -> Tensor:
     leaf = _new(cls)
-    leaf._value, leaf.requires_grad = value, requires_grad
+    leaf._value, leaf.shape, leaf.dtype, leaf.requires_grad = value, value.shape, value.dtype, requires_grad
     leaf.op, leaf._left, leaf._right, leaf.params, leaf.notes = None, None, None, (), None
-    leaf.order, leaf.code, leaf.lasti = _number(), None, -1
+    leaf.order, leaf.code, leaf.lasti = new_order(), None, -1
     return leaf
 
 
 def binary(op: ops.Op, a: Any, b: Any, up: int = 3) -> Tensor:
     """Apply an op of two inputs, of which one may be a number or an array: `apply` without its other cases."""
     if not isinstance(a, Tensor):
-        a = constant(a, b._value.dtype, op.name)
+        a = constant(a, b.dtype, op.name)
     elif not isinstance(b, Tensor):
-        b = constant(b, a._value.dtype, op.name)
-    left, right = a._value, b._value
-    if (left.__class__ is ndarray or left.__class__ is not right.__class__) and left.dtype is not right.dtype:
+        b = constant(b, a.dtype, op.name)
+    if a.dtype is not b.dtype:
         return apply(op, (a, b))
     try:
-        value = op.forward(left, right)
+        value = op.forward(a._value, b._value)
     except Exception as error:
         raise explain.failed_call(op, (a, b), (), error) from None
     return _recorded(op, value, a, b, (), a.requires_grad or b.requires_grad, up)
@@ -550,8 +541,8 @@ def apply(op: ops.Op, inputs: tuple[Tensor, ...], params: tuple[Any, ...] = ()) 
     """
     if len(inputs) == 1 and not op.saves:
         return unary(op, inputs[0], params)
-    dtype = inputs[0]._value.dtype
-    if any([x._value.dtype is not dtype for x in inputs]):
+    dtype = inputs[0].dtype
+    if any([x.dtype is not dtype for x in inputs]):
         inputs = _one_dtype(inputs)
     requires, saved = op.differentiable and any([x.requires_grad for x in inputs]), None
     try:
@@ -571,7 +562,11 @@ def _recorded(op: ops.Op, value: Any, left: Any, right: Any, params: Any, requir
     """A result with the note of how it came about: this is the one place where the graph grows."""
     node = Tensor()
     node._value, node.op, node._left, node._right = value, op, left, right
-    node.params, node.requires_grad, node.notes, node.order = params, requires, None, _number()
+    try:
+        node.shape, node.dtype = value.shape, value.dtype
+    except AttributeError:
+        raise explain.no_array(op, value) from None
+    node.params, node.requires_grad, node.notes, node.order = params, requires, None, new_order()
     if switches.set:
         return _recorded_specially(node, _frame(2))
     # Note where in the learner's code this is: code object and offset, which cost next to nothing to keep.
@@ -609,8 +604,8 @@ def _recorded_specially(node: Tensor, frame: Any) -> Tensor:
 
 def _one_dtype(inputs: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
     """Bring operands of several dtypes to the common one, by recorded casts."""
-    dtype = np.result_type(*(x._value.dtype for x in inputs))
-    return tuple(x if x._value.dtype == dtype else apply(elementwise.cast, (x,), (dtype,)) for x in inputs)
+    dtype = np.result_type(*(x.dtype for x in inputs))
+    return tuple(x if x.dtype == dtype else apply(elementwise.cast, (x,), (dtype,)) for x in inputs)
 
 
 # Imported last, because they need what is defined above.

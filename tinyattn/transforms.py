@@ -231,7 +231,7 @@ def jvp(f: Callable[..., Tensor], primals: Sequence[Any], tangents: Sequence[Any
         return value, _zeros_like(y)
     u = tensor(np.ones(y.shape, y.dtype), requires_grad=True)
     with _recording():
-        pulled = propagate([y], [u], fresh, create_graph=True)
+        pulled = propagate([(y, u)], fresh, create_graph=True)
         inner = [ta.sum(pulled[x] * v) for x, v in zip(fresh, directions, strict=True) if x in pulled]
         total = sum(inner, start=constant(0.0, y.dtype))
     return value, gradients_of(total, [u], create_graph=nested)[0] if total.requires_grad else _zeros_like(y)

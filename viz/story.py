@@ -82,7 +82,7 @@ def _forward(trace: Trace, node: Node) -> Both:
 def _checked(name: str, comparison: Comparison | None) -> Both:
     assert comparison is not None
     off, part = number(comparison.largest, 2), comparison.moved < comparison.size
-    within = f"1e{max(-9, math.ceil(math.log10(comparison.largest or 1e-9)))}"  # digits beyond that are noise
+    within = f"1e{max(-6, math.ceil(math.log10(comparison.largest or 1e-6)))}"  # what is smaller changes with rounding
     if not comparison.moved and comparison.size:
         return (
             f"{name} holds a nan or an infinity, so there is nothing to compare.",

@@ -157,7 +157,7 @@ def test_observed_contributions_are_those_of_the_pass():
     x = leaf(1.0, 2.0)
     y = ta.sum(x * x)
     seen = []
-    propagate([y], [np.float64(1.0)], observe=lambda node, slot, value: seen.append((node.op.name, slot)))
+    propagate([(y, np.float64(1.0))], observe=lambda node, slot, value: seen.append((node.op.name, slot)))
     assert seen == [("sum", 0), ("multiply", 0), ("multiply", 1)]
 
 

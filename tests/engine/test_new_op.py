@@ -150,3 +150,12 @@ def test_bad_shapes_are_told_by_the_names_in_the_users_function(names: dict[str,
 def test_two_ops_of_one_name_are_refused(names: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="logaddexp"):
         exec(compile(LOGADDEXP, __file__, "exec"), {"np": np, "ta": ta, "__name__": "a_users_module"})
+
+
+@pytest.mark.parametrize(
+    "forward", [lambda x: float(x.sum()), lambda x: x.tolist(), lambda x: None], ids=["float", "list", "None"]
+)
+def test_a_forward_that_gives_no_array_is_refused_by_name(forward):
+    op = Op("mine", forward, (lambda g, y, x: g,), "y[...] = x[...]", sample=lambda rng: [])
+    with pytest.raises(ta.RuleError, match=r"the forward of mine gave a (float|list|NoneType), not an array"):
+        ta.apply(op, (ta.tensor([1.0, 2.0]),))

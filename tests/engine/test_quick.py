@@ -13,7 +13,7 @@ from tinyattn.quick import quick_walk
 
 def both(y, seed):
     """Cotangents of the leaves by either loop, in the order in which the leaves were made."""
-    loops = walk([y], [seed]), quick_walk([y], [seed])[0]
+    loops = walk([(y, seed)]), quick_walk([(y, seed)])[0]
     return [sorted(((x.order, g) for x, g in found.items()), key=lambda pair: pair[0]) for found in loops]
 
 
@@ -60,7 +60,8 @@ def test_a_result_among_several_outputs_and_the_same_one_twice():
     z = y + x
     one = np.ones(2)
     for outputs in ([y, z], [z, y], [y, y], [x, z]):
-        plain, quick = walk(outputs, [one] * 2), quick_walk(outputs, [one] * 2)[0]
+        starts = [(output, one) for output in outputs]
+        plain, quick = walk(starts), quick_walk(starts)[0]
         np.testing.assert_array_equal(plain[x], quick[x])
 
 
@@ -76,7 +77,7 @@ def test_a_wrong_rule_is_refused_also_where_shapes_are_equal(loop, wrong, slot):
     op = altered(REGISTRY["add"], vjps=tuple(rules))
     y = op(*leaves_of([np.ones((2, 3))] * 2))
     with pytest.raises(ta.RuleError, match=f"the rule of add for {'ab'[slot]}"):
-        loop([y], [np.ones((2, 3))])
+        loop([(y, np.ones((2, 3)))])
 
 
 @pytest.mark.parametrize("slot", [0, 1])

@@ -66,8 +66,9 @@ class Recorded:
 
     def pull(self, cotangents: Arrays) -> Arrays:
         """Reverse mode, by the engine: the gradient of each input for given cotangents of the outputs."""
-        kept = [(y, np.asarray(c, y.dtype)) for y, c in zip(self._outputs, cotangents, strict=True) if y.requires_grad]
-        found = autodiff.propagate([y for y, _ in kept], [_seed(c) for _, c in kept], self._leaves) if kept else {}
+        pairs = zip(self._outputs, cotangents, strict=True)
+        starts = [(y, _seed(np.asarray(c, y.dtype))) for y, c in pairs if y.requires_grad]
+        found = autodiff.propagate(starts, self._leaves) if starts else {}
         return [np.asarray(found.get(x, np.zeros(x.shape, x.dtype))) for x in self._leaves]
 
     def _moving(self) -> list[int]:
@@ -77,7 +78,8 @@ class Recorded:
         """Forward mode, by the engine: how each output changes along directions of the inputs."""
         moving = [y for y in self._outputs if y.requires_grad]
         seeds = [tensor(np.ones(y.shape, y.dtype), requires_grad=True) for y in moving]
-        found = autodiff.propagate(moving, seeds, self._leaves, create_graph=True) if moving else {}
+        starts = list(zip(moving, seeds, strict=True))
+        found = autodiff.propagate(starts, self._leaves, create_graph=True) if starts else {}
         inner = [
             ta.sum(found[x] * np.asarray(t, x.dtype)) for x, t in zip(self._leaves, tangents, strict=True) if x in found
         ]

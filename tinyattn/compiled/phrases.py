@@ -14,6 +14,7 @@ import numpy as np
 
 from tinyattn.compiled.lines import BINARY, UNARY, Line
 from tinyattn.errors import GraphError, message
+from tinyattn.kernels.small import FEW
 
 Phrase = Callable[..., str]
 
@@ -42,7 +43,10 @@ def _reduction(name: str) -> Phrase:
         small = line.op == "sum" and line.backward and len(shape) == 2 and axes == (0,) and 0 < shape[0] <= 32
         if small and not keep and line.dtype.kind == "f":  # as the tape sums the rows of a small matrix
             return f"{w.fixed(np.ones(shape[0], line.dtype))}.dot({a[0]}{_out(out)})"
-        axis = "None" if len(axes) == len(shape) and not keep else str(axes[0] if len(axes) == 1 else axes)
+        whole = len(axes) == len(shape) and not keep
+        if whole and line.op == "sum" and shape and math.prod(shape) <= FEW and line.dtype.char in "fd":  # as the tape
+            return f"{a[0]}.ravel().dot({w.fixed(np.ones(math.prod(shape), line.dtype))}{_out(out)})"
+        axis = "None" if whole else str(axes[0] if len(axes) == 1 else axes)
         rest = ", None, " + (out or "None") if out or keep else ""
         return f"{w.np(name)}.reduce({a[0]}, {axis}{rest}{', True' if keep else ''})"
 

@@ -25,7 +25,7 @@ from tinyattn.mode import mode, switched
 from tinyattn.names import place_text, title
 from tinyattn.ops import Op
 from tinyattn.places import OUTSIDE, find_place
-from tinyattn.tensor import Constant, Tensor, new_leaf, number_or_array
+from tinyattn.tensor import Constant, Tensor, new_leaf, new_order, number_or_array
 
 _one_at_a_time = allocate_lock()
 _HERE = os.path.dirname(os.path.abspath(__file__))
@@ -104,7 +104,7 @@ class Record:
             # Copies, so that what one input owes another one is counted outside of this operation only.
             inputs = _give_inputs(node, [x * 1 if x.dtype.kind == "f" else x for x in inputs])
             plain = op.composed(*inputs, *params)
-            node.op, node.order = op, new_leaf(Tensor, None, False).order  # it comes after them
+            node.op, node.order = op, new_order()  # it comes after them
             plain = plain if plain.dtype == raw(node).dtype else ta.astype(plain, raw(node).dtype)
             self.steps.append(Step(watched.DETACH, (plain,), (), node))
         else:
@@ -228,7 +228,7 @@ def record(f: Callable[..., Any], arrays: Sequence[Any], call: Callable[[list[Te
         Takes the stand-ins and the record, and gives the result of the function.
     """
     leaves = [_stand_in(array) for array in arrays]
-    start = max((x.order for x in leaves), default=new_leaf(Tensor, 0.0, False).order)
+    start = max((x.order for x in leaves), default=new_order())
     found = Record(leaves, start, tensors_seen_by(f))
     watched.readings.clear()
     watchers = {"watch": found.note, "watch_backward": found.pulled, "watch_comparison": found.compared}

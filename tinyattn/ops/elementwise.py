@@ -14,7 +14,7 @@ import numpy as np
 
 from tinyattn.kernels.small import zero_of
 from tinyattn.ops.describing import calls
-from tinyattn.ops.helpers import sum_to, summed_back, times, times_slope
+from tinyattn.ops.helpers import at_ease, care, sum_to, summed_back, times, times_slope
 from tinyattn.ops.record import Call, Op, register
 
 # -- pairs of numbers --------------------------------------------------------------------------------------------
@@ -32,8 +32,8 @@ add = _pairwise("add", operator.add, "a[...] + b[...]", lambda g, y, a, b: g, la
 subtract = _pairwise("subtract", operator.sub, "a[...] - b[...]", lambda g, y, a, b: g, lambda g, y, a, b: -g)
 multiply = _pairwise(
     "multiply", operator.mul, "a[...] * b[...]",
-    lambda g, y, a, b: times(g, b),
-    lambda g, y, a, b: times(g, a),
+    lambda g, y, a, b: times(g, b) if care.wanted else g * b,
+    lambda g, y, a, b: times(g, a) if care.wanted else g * a,
 )
 divide = _pairwise(
     "divide", operator.truediv, "a[...] / b[...]",
@@ -119,13 +119,13 @@ tanh = _each("tanh", np.tanh, lambda g, y, x: g - g * (y * y), "tanh(x[...])")
 sigmoid = _each("sigmoid", _sigmoid, lambda g, y, x: g * (y * (1 - y)), "sigmoid(x[...])")
 erf = _each("erf", _erf, lambda g, y, x: g * (2 * np.exp(-(x * x)) / math.sqrt(math.pi)), "erf(x[...])")
 absolute = _each(
-    "abs", np.abs, lambda g, y, x: np.where(x > 0, g, np.where(x < 0, -g, 0)), "abs(x[...])", kinks="0 at 0"
+    "abs", np.abs, lambda g, y, x: g * np.sign(x) if at_ease(x) else np.where(x > 0, g, np.where(x < 0, -g, 0)),
+    "abs(x[...])", kinks="0 at 0",
 )
 
 
 def _relu_rule(g: Any, y: Any, x: Any) -> Any:
-    zero = zero_of(x)
-    return np.where(x > zero, g, zero)
+    return g * np.sign(y) if at_ease(y) else np.where(x > 0, g, 0)
 
 
 relu = _each("relu", lambda x: np.maximum(x, zero_of(x)), _relu_rule, "maximum(x[...], 0)", kinks="0 at 0")

@@ -88,6 +88,14 @@ def carefully() -> Iterator[None]:
             care.wanted -= 1
 
 
+def at_ease(x: Any) -> bool:
+    """Whether ``x`` is plain floats and nobody looks for what is not finite: a product may then stand for a choice.
+
+    ``g * np.sign(x)`` costs a third of ``np.where``, but makes nan of an infinite cotangent where the sign is 0.
+    """
+    return not care.wanted and isinstance(x, _ARRAYS) and x.dtype.kind == "f"
+
+
 def times(g: Any, factor: Any) -> Any:
     """``g * factor``, where a cotangent of 0 meets a factor that is infinite or nan as 0."""
     return times_slope(g, lambda factor: factor, factor) if care.wanted else g * factor

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tinyattn.kernels.small import spread
+from tinyattn.kernels.small import spread, sum_of_all
 from tinyattn.ops.describing import calls, entry, letters, over
 from tinyattn.ops.helpers import inverse_order, number_like, with_axes
 from tinyattn.ops.record import Call, Op, register
@@ -30,7 +30,7 @@ def _reduce(ufunc: Any, x: Any, axis: Axes, keepdims: bool) -> Any:
 
 def _sum(x: Any, axis: Axes, keepdims: bool) -> Any:
     if len(axis) == x.ndim and not keepdims:
-        return np.add.reduce(x, axis=None)
+        return sum_of_all(x)
     return _reduce(np.add, x, axis, keepdims)
 
 
