@@ -70,7 +70,7 @@ def test_every_public_name_can_be_listed_and_had() -> None:
     assert vars(ta)["grad"] is ta.grad, "the second time it is simply there"
 
 
-@pytest.mark.parametrize("text", ["ta.nonsense", "ta.ops.nonsense", "ta.explain.nonsense"])
+@pytest.mark.parametrize("text", ["ta.nonsense", "ta.ops.nonsense", "ta.explain.nonsense", "ta.check.nonsense"])
 def test_what_is_nowhere_is_not_found(text: str) -> None:
     with pytest.raises(AttributeError, match="nonsense"):
         eval(text)

@@ -7,6 +7,7 @@ know.  Public names such as ``ta.grad`` are fetched by the package's ``__getattr
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from importlib import import_module
 from types import ModuleType
 from typing import Any
@@ -41,6 +42,19 @@ def public(name: str) -> Any:
     if name in HOMES:
         return getattr(import_module(f"tinyattn.{HOMES[name]}"), name)
     raise AttributeError(import_module("tinyattn.elsewhere").missing(name))
+
+
+def of_package(package: str, homes: Mapping[str, str], name: str) -> Any:
+    """What ``package.name`` is, from the module of that package that ``homes`` names; the next time it is simply there.
+
+    >>> of_package("tinyattn.learn", {"grade": "grading"}, "grade").__module__
+    'tinyattn.learn.grading'
+    """
+    if name not in homes:
+        raise AttributeError(f"module {package!r} has no attribute {name!r}")
+    found = getattr(import_module(f"{package}.{homes[name]}"), name)
+    setattr(sys.modules[package], name, found)
+    return found
 
 
 def of_the_book(name: str) -> Any:
@@ -81,4 +95,4 @@ def stand_in(package: str, *modules: str) -> None:
         setattr(sys.modules[package], name, Part(f"{package}.{name}"))
 
 
-stand_in("tinyattn", "autodiff", "explain", "numpy_protocol")
+stand_in("tinyattn", "autodiff", "explain", "names", "numpy_protocol")

@@ -6,8 +6,9 @@ gradient written by hand; `exact_check` decides a recorded graph without any tol
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import Any
+
+from tinyattn.late import of_package
 
 _WHERE = {
     "Report": "report",
@@ -23,8 +24,4 @@ __all__ = sorted(_WHERE)
 
 def __getattr__(name: str) -> Any:
     """Import a name from its module when it is first asked for."""
-    if name not in _WHERE:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"{__name__}.{_WHERE[name]}"), name)
-    globals()[name] = value
-    return value
+    return of_package(__name__, _WHERE, name)

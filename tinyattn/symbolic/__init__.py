@@ -5,8 +5,9 @@ Everything here reads a `Graph` and `Op` records. SymPy is imported only inside 
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import Any
+
+from tinyattn.late import of_package
 
 _WHERE = {
     "parse": "definition",
@@ -29,8 +30,4 @@ __all__ = sorted(_WHERE)
 
 def __getattr__(name: str) -> Any:
     """Import a name from its module when it is first asked for."""
-    if name not in _WHERE:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"{__name__}.{_WHERE[name]}"), name)
-    globals()[name] = value
-    return value
+    return of_package(__name__, _WHERE, name)
