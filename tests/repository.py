@@ -53,6 +53,13 @@ def printed(file: Path, seeds: Iterable[int] = range(3)) -> set[str]:
     return found
 
 
+def same_as_kept(made: str, path: Path) -> bool:
+    """Whether a text is byte for byte what a file holds; TINYATTN_WRITE_GOLDEN=1 writes it anew, to be looked at."""
+    if os.environ.get("TINYATTN_WRITE_GOLDEN"):
+        path.write_text(made, encoding="utf-8", newline="\n")
+    return made == path.read_bytes().decode("utf-8")
+
+
 def modules(*packages: str) -> list[Path]:
     """The Python files of some packages."""
     return sorted(path for package in packages for path in (ROOT / package).rglob("*.py"))

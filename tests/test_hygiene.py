@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
-from repository import ROOT, code_lines, files, module_name, modules, printed
+from repository import ROOT, code_lines, files, module_name, modules, printed, same_as_kept
 
 BINARY = {".png", ".wav", ".npz", ".npy", ".safetensors", ".onnx", ".gz", ".woff2", ".wasm"}
 MACHINE_PATH = re.compile(r"(?<![\w.~$}-])/(?:work|root|home|tmp|opt|mnt|Users)/\w|[A-Z]:\\+Users\b")
@@ -151,3 +151,13 @@ def test_a_program_that_depends_on_the_hash_seed_would_be_seen(tmp_path: Path) -
     script.write_text("raise SystemExit('broken')\n", encoding="utf-8")
     with pytest.raises(AssertionError, match="broken"):
         printed(script)
+
+
+def test_a_text_that_differs_in_one_byte_from_the_kept_one_would_be_seen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = tmp_path / "kept.txt"
+    kept.write_text("a\n", encoding="utf-8", newline="\r\n")
+    assert not same_as_kept("a\n", kept)
+    monkeypatch.setenv("TINYATTN_WRITE_GOLDEN", "1")
+    assert same_as_kept("a\n", kept) and kept.read_bytes() == b"a\n"

@@ -193,13 +193,25 @@ def local_faults():
         yield from ((name, slot) for slot in rules)
 
 
+def contributions(op, g, y, rest):
+    """What the op's own rules pass back, called as a joint rule is."""
+    saved, operands = (rest[0], rest[1:]) if op.saves else (None, rest)
+    inputs, params = op.split(operands)
+    return list(op.pull(g, y, saved, list(inputs), params, [True] * len(inputs)))
+
+
+def at_a_sample(op, inputs, params):
+    """The inputs as floats, the result, and what the forward saved."""
+    inputs = [np.asarray(x, float) for x in inputs]
+    result = op.forward(*inputs, *params)
+    return inputs, *(result if op.saves else (result, None))
+
+
 def slightly_off(op, slot, entry):
     """The op with a joint rule that moves one entry of one contribution."""
 
     def wrong(g, y, *rest):
-        saved, operands = (rest[0], rest[1:]) if op.saves else (None, rest)
-        inputs, params = op.split(operands)
-        made = list(op.pull(g, y, saved, list(inputs), params, [True] * len(inputs)))
+        made = contributions(op, g, y, rest)
         spot = np.zeros(made[slot].shape)
         spot[entry] = 1e-12
         made[slot] = made[slot] + made[slot] * spot
@@ -212,9 +224,7 @@ def slightly_off(op, slot, entry):
 def test_one_part_in_a_million_millions_is_found_in_every_rule(name, slot):
     op, rng = REGISTRY[name], np.random.default_rng(5)
     inputs, params = next(call for call in op.sample(rng) if slot < len(call[0]))
-    inputs = [np.asarray(x, float) for x in inputs]
-    result = op.forward(*inputs, *params)
-    y, saved = result if op.saves else (result, None)
+    inputs, y, saved = at_a_sample(op, inputs, params)
     made = op.pull(np.ones(np.shape(y)), y, saved, inputs, params, [True] * len(inputs))[slot]
     if made is None:
         return
@@ -348,18 +358,14 @@ def test_no_fault_of_a_rule_passes(op):
 
     def moved_by(move, slot):
         def wrong(g, y, *rest):
-            saved, operands = (rest[0], rest[1:]) if op.saves else (None, rest)
-            inputs, params = op.split(operands)
-            made = list(op.pull(g, y, saved, list(inputs), params, [True] * len(inputs)))
+            made = contributions(op, g, y, rest)
             made[slot] = move(made[slot])
             return tuple(made)
 
         return altered(op, vjps=wrong)
 
     for inputs, params in op.sample(rng):
-        inputs = [np.asarray(x, float) for x in inputs]
-        result = op.forward(*inputs, *params)
-        y, saved = result if op.saves else (result, None)
+        inputs, y, saved = at_a_sample(op, inputs, params)
         made = op.pull(np.asarray(rng.normal(size=np.shape(y)))[()], y, saved, inputs, params, [True] * len(inputs))
         for slot, c in enumerate(made):
             for name, move in MOVES.items():

@@ -1,7 +1,6 @@
 """The drawn graph: what is in it, and that it is the graph that was recorded."""
 
 import json
-import os
 import re
 import shutil
 import xml.etree.ElementTree as ET
@@ -10,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from repository import printed
+from repository import printed, same_as_kept
 from svg import SVG
 
 import tinyattn as ta
@@ -489,6 +488,4 @@ def test_golden(form):
     """Compared byte by byte; TINYATTN_WRITE_GOLDEN=1 writes the files anew, to be looked at."""
     path = Path(__file__).parent / "golden" / f"model.{form.replace('text', 'txt')}"
     made = getattr(model(), form)
-    if os.environ.get("TINYATTN_WRITE_GOLDEN"):
-        path.write_text(made, encoding="utf-8", newline="\n")
-    assert made == path.read_bytes().decode("utf-8")
+    assert same_as_kept(made, path)

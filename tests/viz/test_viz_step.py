@@ -1,6 +1,5 @@
 """The replay: its steps are the engine's backward pass, its numbers the engine's numbers, its names only text."""
 
-import os
 import xml.etree.ElementTree as ET
 from html.parser import HTMLParser
 from pathlib import Path
@@ -8,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from replayed import MODEL, attention, data_of, numbers
-from repository import printed
+from repository import printed, same_as_kept
 
 import tinyattn as ta
 import viz
@@ -392,6 +391,4 @@ def test_golden(form, monkeypatch):
     path = Path(__file__).parent / "golden" / f"attention.{form}"
     page = viz.step(attention(), title="I saw a saw: one head of self-attention")
     made = page.html if form == "html" else page.text
-    if os.environ.get("TINYATTN_WRITE_GOLDEN"):
-        path.write_text(made, encoding="utf-8", newline="\n")
-    assert made == path.read_bytes().decode("utf-8")
+    assert same_as_kept(made, path)

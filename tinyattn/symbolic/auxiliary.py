@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from tinyattn.symbolic.canonical import Heads
-from tinyattn.symbolic.terms import Exact, Expr, Factor, Head, Index, Quantity, Term, fresh, opened, times
+from tinyattn.symbolic.terms import Exact, Expr, Factor, Head, Index, Quantity, Term, opened, opened_whole, times
 from tinyattn.symbolic.tidying import softmax_factor
 
 NAMES = {"softmax": "PAW", "max": "mMq", "min": "mMq", 2: "UDEG", 1: "vrsu", 0: "cz"}
@@ -107,9 +107,7 @@ class Renaming:
             new, where, _ = softmax_factor(self.heads, self.of(opened(head, at)), over)
             return new, where, power
         if head.bound:
-            own = tuple(Index(index.cls) for index in head.bound)
-            names = dict(zip(head.params, at, strict=True)) | dict(zip(head.bound, own, strict=True))
-            body = tuple(fresh(term, names) for term in head.inners[0])
+            own, body = opened_whole(head, at)
             return self.heads.make(head.kind, head.data, (self.of(body),), own, power)
         inners = tuple(self.of(opened(head, at, which)) for which in range(len(head.inners)))
         return self.heads.make(head.kind, head.data, inners, (), power)

@@ -17,7 +17,7 @@ from tinyattn.symbolic.certificate import Claim
 from tinyattn.symbolic.derivation import Lines
 from tinyattn.symbolic.proving import Expander
 from tinyattn.symbolic.reading import raised
-from tinyattn.symbolic.terms import Exact, Expr, Factor, Head, Index, Quantity, Term, fresh, opened, times
+from tinyattn.symbolic.terms import Exact, Expr, Factor, Head, Index, Quantity, Term, fresh, opened, opened_whole, times
 from tinyattn.symbolic.tidying import softmax_factor
 
 Definition = tuple[tuple[Index, ...], Expr]
@@ -202,10 +202,8 @@ class Unfolding:
             new: Factor = softmax_factor(self.heads, self.of(opened(head, at)), [at[place] for place in head.data])
             return Term(factors=((new[0], new[1], power),))
         if head.bound:
-            own = tuple(Index(index.cls) for index in head.bound)
-            names = dict(zip(head.params, at, strict=True)) | dict(zip(head.bound, own, strict=True))
-            body = self.of(tuple(fresh(term, names) for term in head.inners[0]))
-            return Term(factors=(self.heads.make(head.kind, head.data, (body,), own, power),))
+            own, body = opened_whole(head, at)
+            return Term(factors=(self.heads.make(head.kind, head.data, (self.of(body),), own, power),))
         inners = tuple(self.of(opened(head, at, which)) for which in range(len(head.inners)))
         if head.kind == "cond" and head.data == "==":
             for side, other in (inners, inners[::-1]):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from tinyattn.symbolic.layout import MINUS, PLUS, SPACE, Layout, fenced, is_sum, row, spaced
-from tinyattn.symbolic.terms import Expr, Factor, Head, Index, Quantity, Term, is_index, opened
+from tinyattn.symbolic.terms import Expr, Factor, Head, Index, Quantity, Term, is_index, opened, opened_whole
 from tinyattn.symbolic.writing import LineLetters, coefficient, quantity_name
 
 SIGNS = {"==": "=", "!=": "≠", "<=": "≤", "<": "<"}
@@ -187,10 +187,6 @@ def _function(head: Head, at: tuple[Index, ...], letters: LineLetters) -> Layout
 
 
 def _largest(head: Head, at: tuple[Index, ...], letters: LineLetters) -> Layout:
-    from tinyattn.symbolic.terms import fresh
-
-    own = tuple(Index(index.cls) for index in head.bound)
-    names = dict(zip(head.params, at, strict=True)) | dict(zip(head.bound, own, strict=True))
-    body = tuple(fresh(term, names) for term in head.inners[0])
+    own, body = opened_whole(head, at)
     sign: Layout = ("sum", head.kind, ("ix", "".join(letters[index] for index in own)))
     return row(sign, SPACE, sum_of(body, letters))

@@ -217,6 +217,13 @@ def opened(head: Head, at: tuple[Index, ...], which: int = 0) -> Expr:
     return tuple([fresh(term, names) for term in head.inners[which]])
 
 
+def opened_whole(head: Head, at: tuple[Index, ...]) -> tuple[tuple[Index, ...], Expr]:
+    """Give new indices for those that a head itself runs over, and what it is made of, at these and at actual ones."""
+    own = tuple([Index(index.cls) for index in head.bound])
+    names = dict(zip(head.params, at, strict=True)) | dict(zip(head.bound, own, strict=True))
+    return own, tuple([fresh(term, names) for term in head.inners[0]])
+
+
 def free_indices(expr: Expr) -> list[Index]:
     """Give the indices of a formula that are not summed over, in order of appearance."""
     found: dict[Index, None] = {}
