@@ -10,7 +10,9 @@ import pytest
 import tinyattn as ta
 from tinyattn.late import HOMES, PARTS
 
-LATER = {"autodiff", "check", "composed", "explain", "graph", "numpy_protocol", "quick", "show", "transforms"}
+LATER = {
+    "autodiff", "check", "composed", "explain", "graph", "names", "numpy_protocol", "quick", "show", "transforms"
+}
 
 
 def said(code: str) -> list[str]:

@@ -19,8 +19,9 @@ from tinyattn import composed, functions
 from tinyattn.arguments import values_of
 from tinyattn.errors import ArgumentTypeError, GradientLost, message
 from tinyattn.mode import mode
+from tinyattn.names import describe
 from tinyattn.places import OUTSIDE, find_place
-from tinyattn.tensor import Tensor, describe
+from tinyattn.tensor import Tensor
 
 _PLAIN_UFUNCS = {
     np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal, np.isfinite, np.isnan, np.isinf,

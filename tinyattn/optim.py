@@ -18,7 +18,8 @@ import numpy as np
 
 from tinyattn.arguments import as_array, values_of
 from tinyattn.errors import ArgumentError, ArgumentTypeError, GraphError, NanError, ShapeError, message
-from tinyattn.tensor import Tensor, describe
+from tinyattn.names import describe
+from tinyattn.tensor import Tensor
 
 __all__ = ["SGD", "Adam", "AdamW", "Optimiser", "Schedule", "clip_gradients", "cosine", "inverse_root"]
 

@@ -17,10 +17,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tinyattn import explain, ops
+from tinyattn import explain, names, ops
 from tinyattn.errors import ShapeError
 from tinyattn.mode import mode, switches
-from tinyattn.names import describe, stored_target
 from tinyattn.ops import elementwise, linear
 from tinyattn.ops import shape as shapes
 from tinyattn.places import ENGINE, PACKAGE, note_place, outside_package, place_of, recent
@@ -209,7 +208,7 @@ class Tensor:
     @property
     def name(self) -> str | None:
         """The name it was given, or the one the learner's own code stores it under; None when unknown."""
-        return self.given_name or stored_target(self.code, self.lasti)
+        return self.given_name or names.stored_target(self.code, self.lasti)
 
     @property
     def mT(self) -> Tensor:
@@ -287,7 +286,7 @@ class Tensor:
             return
         array = np.array(value, dtype=self.dtype)
         if array.shape != self.shape:
-            raise ShapeError(f"{describe(self)}.grad must have that shape; the array given has {array.shape}.")
+            raise ShapeError(f"{names.describe(self)}.grad must have that shape; the array given has {array.shape}.")
         self._grad = array
 
     def backward(self, seed: ArrayLike | None = None) -> None:
@@ -345,7 +344,7 @@ class Tensor:
             raise explain.not_a_leaf(self, "assigned")
         array = as_array(value)
         if array.shape != self.shape:
-            raise ShapeError(f"{describe(self)}.assign: the new array has shape {array.shape}, not {self.shape}.")
+            raise ShapeError(f"{names.describe(self)}.assign: the new array has shape {array.shape}, not {self.shape}.")
         self.exchange(np.array(array, dtype=self.dtype))
         return self
 
@@ -612,4 +611,4 @@ def _one_dtype(inputs: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
 from tinyattn.arguments import as_array, as_tensors, compared, constant, yes_or_no  # noqa: E402, I001
 from tinyattn import autodiff, functions, numpy_protocol  # noqa: E402
 
-__all__ = ["Constant", "Tensor", "apply", "describe", "tensor"]
+__all__ = ["Constant", "Tensor", "apply", "tensor"]

@@ -20,10 +20,11 @@ import numpy as np
 from tinyattn.checkpoints import load_checkpoint, save_checkpoint
 from tinyattn.errors import ArgumentError, ArgumentTypeError, NanError, message
 from tinyattn.mode import no_grad
+from tinyattn.names import describe
 from tinyattn.nn import init
 from tinyattn.nn.module import Module
 from tinyattn.optim import Adam, Optimiser, Schedule, clip_gradients
-from tinyattn.tensor import Tensor, describe
+from tinyattn.tensor import Tensor
 from tinyattn.terminal import ProgressBar, say
 from tinyattn.weights import format_of
 

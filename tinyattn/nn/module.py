@@ -16,9 +16,9 @@ import numpy as np
 from tinyattn.arguments import as_array
 from tinyattn.errors import ArgumentError, ArgumentTypeError, ShapeError, listed, message
 from tinyattn.mode import scope
-from tinyattn.names import stored_target
+from tinyattn.names import describe, stored_target
 from tinyattn.places import outside_package
-from tinyattn.tensor import Tensor, describe
+from tinyattn.tensor import Tensor
 from tinyattn.terminal import table
 
 Self = TypeVar("Self", bound="Module")

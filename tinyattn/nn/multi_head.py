@@ -10,6 +10,7 @@ import tinyattn as ta
 from tinyattn.arguments import operand
 from tinyattn.composed import named_by_caller
 from tinyattn.errors import ArgumentTypeError, ShapeError, message
+from tinyattn.names import describe
 from tinyattn.nn import init
 from tinyattn.nn.apart import project
 from tinyattn.nn.attention import AttentionSteps, attention, check_linear, checked_parts, fused_attention
@@ -18,7 +19,7 @@ from tinyattn.nn.module import Module, check_size, check_width
 from tinyattn.nn.normalise import Normalise, normalise_named
 from tinyattn.nn.positions import DistanceBias, RotaryPosition
 from tinyattn.nn.scores import Score
-from tinyattn.tensor import Tensor, describe
+from tinyattn.tensor import Tensor
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray

@@ -9,10 +9,11 @@ import numpy as np
 import tinyattn as ta
 from tinyattn.arguments import operand
 from tinyattn.errors import ShapeError, message
+from tinyattn.names import describe
 from tinyattn.nn import init
 from tinyattn.nn.masks import distances
 from tinyattn.nn.module import Module, check_size, check_width
-from tinyattn.tensor import Tensor, describe
+from tinyattn.tensor import Tensor
 
 if TYPE_CHECKING:
     from tinyattn.arguments import TensorLike
