@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from repository import script
 from support import close, differences, first_along, gradients, second_gradients
 
 import tinyattn as ta
@@ -130,10 +130,7 @@ def test_it_is_drawn(loss: ta.Tensor) -> None:
 
 
 def test_it_is_documented(names: dict[str, Any], root: Path) -> None:
-    spec = importlib.util.spec_from_file_location("docs_generate", root / "docs" / "generate.py")
-    assert spec is not None and spec.loader is not None
-    generate = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(generate)
+    generate = script(root / "docs" / "generate.py")
     page = generate.operations_page(REGISTRY, generate.PUBLIC | {"logaddexp": names["logaddexp"]})
     (row,) = (line for line in page.split("\n") if line.startswith("| [`logaddexp`]"))
     _, _, formula, derivatives, *_ = row.split("|")
