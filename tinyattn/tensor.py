@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 ndarray = np.ndarray
 new_order = itertools.count(1).__next__  # the next creation number
-_new = object.__new__
 _frame = sys._getframe
 
 
@@ -485,7 +484,7 @@ def number_or_array(array: np.ndarray) -> Any:
 
 
 def new_leaf(cls: type[Tensor], value: Any, requires_grad: bool) -> Tensor:
-    leaf = _new(cls)
+    leaf = cls()
     leaf._value, leaf.shape, leaf.dtype, leaf.requires_grad = value, value.shape, value.dtype, requires_grad
     leaf.op, leaf._left, leaf._right, leaf.params, leaf.notes = None, None, None, (), None
     leaf.order, leaf.code, leaf.lasti = new_order(), None, -1
@@ -495,9 +494,9 @@ def new_leaf(cls: type[Tensor], value: Any, requires_grad: bool) -> Tensor:
 def binary(op: ops.Op, a: Any, b: Any, up: int = 3) -> Tensor:
     """Apply an op of two inputs, of which one may be a number or an array: `apply` without its other cases."""
     if not isinstance(a, Tensor):
-        a = constant(a, b.dtype, op.name)
+        a = constant(a, b.dtype, op.name, not b.shape)
     elif not isinstance(b, Tensor):
-        b = constant(b, a.dtype, op.name)
+        b = constant(b, a.dtype, op.name, not a.shape)
     if a.dtype is not b.dtype:
         return apply(op, (a, b))
     try:

@@ -14,7 +14,6 @@ import numpy as np
 
 ndarray = np.ndarray
 FEW = 1024  # numbers; so many ones are kept for sums
-FLOATS = {np.dtype(np.float32), np.dtype(np.float64)}  # what BLAS multiplies
 
 
 def column_sums(g: Any) -> Any:
@@ -64,9 +63,9 @@ def sums_along(x: Any, axis: int) -> Any:
     the result is already spread over the row.
     """
     if x.__class__ is ndarray:
-        if (axis == 1 or axis == -1) and x.ndim == 2 and (size := x.shape[1]) <= 32 and x.dtype in FLOATS:
-            if x.size <= LONG:
-                return x.dot(_square_of_ones(size, x.dtype))
+        if x.ndim == 2 and (axis == 1 or axis == -1) and (size := x.shape[1]) <= 32 and x.size <= LONG:
+            if (kind := x.dtype.char) in "fd":
+                return x.dot(_square_of_ones(size, kind))
         return np.add.reduce(x, axis=axis, keepdims=True)
     return x.sum(axis=axis, keepdims=True)
 
@@ -113,6 +112,8 @@ _ALONE = _holders_of_one_variable()
 
 def spread(g: Any, shape: tuple[int, ...]) -> Any:
     """Repeat ``g`` along its axes of size 1: the transpose of a sum that kept them."""
+    if not shape:
+        return g
     if (g.__class__ is ndarray or isinstance(g, np.generic)) and g.dtype.kind == "f":
         out = np.empty(shape, g.dtype)  # a fifth of the time of np.broadcast_to on small arrays
         out[...] = g
@@ -137,7 +138,7 @@ def matrix_product(a: Any, b: Any) -> Any:
         return a @ b
     if b.ndim == 2:
         if a.ndim == 2:
-            return a.dot(b) if a.size < 1024 or a.size * b.shape[1] < SMALL else _product(a, b)
+            return a.dot(b) if a.size < FEW or a.size * b.shape[1] < SMALL else _product(a, b)
         if a.ndim > 2 and a.flags.c_contiguous:
             flat = a.reshape(math.prod(a.shape[:-1]), a.shape[-1])
             return matrix_product(flat, b).reshape(*a.shape[:-1], b.shape[-1])

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tinyattn.kernels.small import FLOATS, quiet_dot, sums_along
+from tinyattn.kernels.small import LONG, quiet_dot, sums_along
 
 
 def softmax(x: Any, axis: int, keep: Any) -> Any:
@@ -45,8 +45,8 @@ def _shifted_exp(x: Any, axis: int) -> Any:
     Small entries need no shift.  If the squares of all entries add up to less than 60 squared, none is beyond 60;
     that product costs a fifth of finding and subtracting the largest of each row.
     """
-    if x.dtype in FLOATS:
+    if x.dtype.char in "fd":
         entries = x.ravel()
-        if quiet_dot(entries, entries) < 3600:
+        if (entries.dot(entries) if entries.size <= LONG else quiet_dot(entries, entries)) < 3600:
             return np.exp(x)
     return np.exp(x - _highest(x, axis))

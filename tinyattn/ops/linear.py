@@ -11,22 +11,24 @@ from typing import Any
 
 import numpy as np
 
-from tinyattn.kernels.small import matrix_product
+from tinyattn.kernels.small import FEW, matrix_product
 from tinyattn.ops.describing import calls, entry, letters, over
 from tinyattn.ops.helpers import sum_to, swap
 from tinyattn.ops.record import Call, Op, register
 
+ndarray = np.ndarray
+
 
 def _left_rule(g: Any, y: Any, a: Any, b: Any) -> Any:
     if a.ndim == 2 == b.ndim:
-        return matrix_product(g, b.T)
+        return g.dot(b.T) if g.__class__ is ndarray and g.size < FEW else matrix_product(g, b.T)
     g, _, b = _as_matrices(g, a, b)
     return sum_to(matrix_product(g, swap(b)), a.shape)
 
 
 def _right_rule(g: Any, y: Any, a: Any, b: Any) -> Any:
     if a.ndim == 2 == b.ndim:
-        return matrix_product(a.T, g)
+        return a.T.dot(g) if a.__class__ is ndarray and a.size < FEW else matrix_product(a.T, g)
     g, rows, columns = _as_matrices(g, a, b)
     if len(columns.shape) == 2 < len(rows.shape):  # one matrix for the whole batch: fold the batch into the rows
         count = math.prod(rows.shape[:-1])
