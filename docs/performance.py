@@ -47,9 +47,13 @@ HOW = """## What makes it so
   dispatch for each node.
 * **Compiled.** `ta.compile(f)` writes a recorded function out as a straight-line NumPy program, forward and backward:
   no node, no loop, buffers made once.
-* **Tiles.** Attention over many words never holds its scores: some 300 x 300 of them at a time stay in the cache, forward
-  keeps one number a row, backward computes them again (`tinyattn/kernels/tiles.py`). Where Cauchy and Schwarz bound
-  the scores, no maximum is looked for; the sum of a row divides the result, not the weights.
+* **Tiles.** Attention over many words never holds its scores: 160 x 640 of them at a time stay in the cache, forward
+  keeps one number a row, backward computes them again (`tinyattn/kernels/tiles.py`). The sum of a row divides the result,
+  not the weights. Of short sequences as many heads as fit into the cache are computed together, and the weights are kept
+  (`tinyattn/kernels/short.py`).
+* **Softmax without its shift.** exp(score) is taken as it is; the sum of the row says afterwards whether anything
+  overflowed or vanished, and only then the row's maximum is looked for (`tinyattn/kernels/heads.py`). That spares two
+  passes which cost more than exp.
 * **Threads of ours, one for each core, and a BLAS of one thread in each.** Heads, tiles of large products and, with
   `ta.backward_in_parts`, parts of a batch with a graph each. What a part is depends on sizes alone, so
   `ta.set_threads(1)`, or `TINYATTN_THREADS=1` in the environment, changes no bit. Whoever has threads of his own may

@@ -1,4 +1,4 @@
-"""Attention by tiles equals its plain form: every mask, sizes beside the tile's, large scores, both dtypes."""
+"""The fast forms of attention equal the plain one: every mask, sizes beside the tile's, large scores, both dtypes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tinyattn as ta
-from tinyattn.kernels import attention, threads, tiles
+from tinyattn.kernels import attention, heads, short, threads, tiles
 
 CLOSE = {"float32": 3e-5, "float64": 1e-12}
 
@@ -51,22 +51,22 @@ def masks(n: int, m: int) -> dict[str, tuple[Any, bool]]:
     }  # fmt: skip
 
 
-SIZES = [(257, 300), (300, 257), (256, 512), (40, 1700), (1700, 40), (1, 70_000)]
+SIZES = [(257, 300), (300, 257), (700, 512), (40, 1700), (1700, 40), (1, 70_000)]
 
 
 @pytest.mark.parametrize("kind", masks(5, 15))
 @pytest.mark.parametrize(("n", "m"), SIZES)
-def test_tiles_equal_the_plain_form_forward_and_backward(n: int, m: int, kind: str) -> None:
+@pytest.mark.parametrize("form", [short, tiles], ids=["short", "tiles"])
+def test_a_fast_form_equals_the_plain_one_forward_and_backward(form: Any, n: int, m: int, kind: str) -> None:
     keep, causal = masks(n, m)[kind]
     for dtype, size in (("float32", 1.0), ("float64", 1.0), ("float64", 3000.0)):
         q, k, v = arrays(dtype, (), (), n, m, 8, 5, size)
         c = q.dtype.type(0.3)
-        assert tiles.fit(q, k, v)
-        y, saved = tiles.forward(q, k, v, keep, causal, c)
-        assert (saved.shifts is not None) == (size > 1)
+        y, saved = form.forward(q, k, v, keep, causal, c)
+        assert form is short or (saved.shifts is not None) == (size > 1)
         plain, kept = attention.plain_forward(q, k, v, keep, causal, c)
         g = np.random.default_rng(1).normal(size=y.shape).astype(dtype)
-        ours = tiles.rule(g, y, saved, q, k, v, keep, causal, c)
+        ours = form.rule(g, y, saved, q, k, v, keep, causal, c)
         theirs = attention.plain_rule(g, plain, kept, q, k, v, keep, causal, c)
         for mine, other, like in zip((y, *ours), (plain, *theirs), (y, q, k, v), strict=True):
             assert mine.dtype == like.dtype and mine.shape == like.shape
@@ -87,7 +87,7 @@ def test_heads_of_any_shape_equal_the_textbook(lead_q: Any, lead_k: Any, n: int,
         q, k, v = arrays(dtype, lead_q, lead_k, n, n + 7, 6, 4)
         seen = np.tri(n, n + 7, 7, dtype=bool) if causal else np.True_
         y, saved = attention.forward(q, k, v, None, causal, None)
-        assert isinstance(saved, tiles.Saved)
+        assert isinstance(saved, short.Weights if n <= 250 else tiles.Saved)
         np.testing.assert_allclose(y, textbook(q, k, v, seen, 6**-0.5), rtol=0, atol=close)
 
 
@@ -95,9 +95,9 @@ def test_a_mask_for_each_head_is_cut_with_the_heads() -> None:
     q, k, v = arrays("float64", (2, 5), (2, 5), 90, 90, 6, 4)
     for shape in ((2, 5, 90, 90), (5, 1, 90), (2, 1, 90, 90), (90,)):
         keep = np.random.default_rng(0).random(shape) < 0.7
-        y, saved = attention.forward(q, k, v, keep, False, None)
-        assert isinstance(saved, tiles.Saved)
-        np.testing.assert_allclose(y, textbook(q, k, v, keep, 6**-0.5), rtol=0, atol=1e-12)
+        for form in (short, tiles):
+            y, _ = form.forward(q, k, v, keep, False, q.dtype.type(6**-0.5))  # type: ignore[attr-defined]
+            np.testing.assert_allclose(y, textbook(q, k, v, keep, 6**-0.5), rtol=0, atol=1e-12)
 
 
 def test_the_slopes_are_those_of_finite_differences() -> None:
@@ -142,7 +142,7 @@ def test_what_is_not_finite_takes_the_plain_form(bad: float) -> None:
     k[5, 3] = v[5, 3] = bad
     keep = np.arange(300) != 5
     y, saved = attention.forward(q, k, v, keep, False, None)
-    assert not isinstance(saved, tiles.Saved)
+    assert saved.__class__ is tuple
     assert np.isfinite(y).all()
 
 
@@ -185,10 +185,35 @@ def test_second_order_goes_through_the_composed_form() -> None:
         np.testing.assert_allclose(one.data, other.data, rtol=1e-9, atol=1e-9)
 
 
-def test_few_scores_keep_the_plain_form() -> None:
-    assert not tiles.fit(*arrays("float64", (), (), 12, 12, 64, 64))
-    assert not tiles.fit(*arrays("float16", (), (), 300, 300, 8, 8))
-    assert not tiles.fit(*(x.astype(object) for x in arrays("float64", (), (), 300, 300, 2, 2)))
+def test_few_scores_and_other_dtypes_keep_the_plain_form() -> None:
+    for dtype, n in (("float64", 12), ("float16", 300), ("object", 300)):
+        values = [x.astype(dtype) for x in arrays("float64", (), (), n, n, 2, 2)]
+        assert dtype == "object" or attention.forward(*values, None, False, None)[1].__class__ is tuple
+        assert not attention._fit(*values)
+    assert attention._fit(*arrays("float64", (), (), 300, 300, 2, 2))
+
+
+@pytest.mark.parametrize("form", [short, tiles], ids=["short", "tiles"])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_scores_of_every_size_are_right_and_only_the_odd_ones_take_the_careful_way(form: Any, dtype: str) -> None:
+    """All scores of a row moved by one number: softmax does not care, but exp overflows, or gives nothing."""
+    q, k, v = arrays(dtype, (2,), (2,), 260, 260, 8, 8)
+    k[..., -1] = 1
+    right = textbook(q, k, v, np.True_, 0.3)
+    for shift in (0.0, 30.0, -30.0, 100.0, -100.0, 800.0, -800.0):
+        moved = q.copy()
+        moved[1, 100:110, -1] += shift / 0.3  # some rows of one head
+        y, saved = form.forward(moved, k, v, None, False, q.dtype.type(0.3))
+        close = {"float32": 2e-5 * max(1.0, abs(shift) / 10), "float64": 1e-11}[dtype]
+        np.testing.assert_allclose(y, right, rtol=0, atol=close)
+        if form is tiles:
+            assert (saved.shifts is not None) == (abs(shift) > {"float32": 40, "float64": 300}[dtype])
+
+
+def test_sums_are_trusted_only_between_bounds_and_never_when_nan() -> None:
+    for dtype in ("float32", "float64"):
+        sums = np.array([1.0, 1e-16, 1e16, 0.0, np.inf, np.nan, np.finfo(dtype).tiny, np.finfo(dtype).max], dtype)
+        assert heads.trusted(sums).tolist() == [True] * 3 + [False] * 5
 
 
 @pytest.mark.parametrize(
@@ -212,13 +237,26 @@ def test_sizes_without_rows_or_columns_keep_the_plain_form() -> None:
     assert (y.data == 1).all()
 
 
+def test_heads_of_short_sequences_are_done_together_as_far_as_they_fit_into_the_cache() -> None:
+    for lead, n in (((7, 6), 64), ((3, 40), 64), ((5,), 250), ((2, 3), 700)):
+        cut = list(short.shares(lead, n * n * 4))
+        seen = np.zeros(lead, int)
+        for share in cut:
+            seen[share] += 1
+            part = seen[share].size
+            assert part == 1 or part * n * n * 4 <= short.TOGETHER
+        assert (seen == 1).all()
+    assert len(list(short.shares((4, 8), 64 * 64 * 4))) == 1
+
+
 @pytest.mark.parametrize("size", [1.0, 200.0])
 def test_memory_grows_with_the_words_and_not_with_their_square(size: float, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(threads.setting, "most", 1)  # so that the memory of tiles is counted once
     peaks = []
     for n in (1024, 2048, 4096):
         q, k, v = arrays("float32", (2,), (2,), n, n, 8, 8, size)
-        attention.forward(q[:, :300], k[:, :300], v[:, :300], None, True, None)  # what is made once is made
+        few = [x[:, :800] for x in (q, k, v)]
+        attention.rule(few[0], *attention.forward(*few, None, True, None), *few, None, True, None)  # made once: masks
         tracemalloc.start()
         y, saved = attention.forward(q, k, v, None, True, None)
         attention.rule(y, y, saved, q, k, v, None, True, None)
@@ -237,18 +275,19 @@ def test_a_result_lies_in_memory_as_its_queries_do_so_that_joining_heads_copies_
     assert all(np.shares_memory(d.transpose(0, 2, 1, 3).reshape(2, 200, 32), d) for d in slopes)
 
 
-def test_a_tile_that_forgot_its_correction_would_be_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("form", "n"), [(short, 250), (tiles, 300)], ids=["short", "tiles"])
+def test_a_form_that_forgot_its_correction_would_be_noticed(form: Any, n: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """The comparison above says no when backward leaves the row's correction out, the commonest mistake."""
-    q, k, v = arrays("float64", (), (), 300, 300, 8, 8)
+    q, k, v = arrays("float64", (2,), (2,), n, n, 8, 8)
     y, saved = attention.forward(q, k, v, None, False, None)
     right = attention.rule(y, y, saved, q, k, v, None, False, None)
-    ones = tiles._with_column
+    ones = form._with_column
 
-    def forgetful(g: Any, y: Any, sums: Any) -> Any:
-        g1 = ones(g, y, sums)
+    def forgetful(*given: Any) -> Any:
+        g1 = ones(*given)
         g1[..., -1] = 0
         return g1
 
-    monkeypatch.setattr(tiles, "_with_column", forgetful)
+    monkeypatch.setattr(form, "_with_column", forgetful)
     wrong = attention.rule(y, y, saved, q, k, v, None, False, None)
     assert np.abs(wrong[0] - right[0]).max() > 1e-3 and np.abs(wrong[2] - right[2]).max() == 0

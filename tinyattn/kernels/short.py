@@ -1,0 +1,132 @@
+"""Attention over short sequences: some heads at a time, as many as stay in the cache together.
+
+The plain form with three passes over the scores less each way, in memory that is used again, and on all cores:
+
+* exp needs no shift (`tinyattn.kernels.heads`).
+* The scale of the scores goes into the keys, which are copied anyhow: a transposed view costs a product half as much
+  again, and the transpose of a copy that lies close together takes half the time of a copy that does not.
+* The correction of softmax going back is one more column in a product: [g, -D] [v, 1]^T is g v^T - D.
+
+Eight times eight heads of 128 words: 2.5 ms in one thread, forward and back, where the plain form takes 9.0.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tinyattn.kernels import softmax as plain
+from tinyattn.kernels import threads
+from tinyattn.kernels.allocator import warm
+from tinyattn.kernels.attention import visible
+from tinyattn.kernels.heads import Whole, finite, sides, trusted
+from tinyattn.kernels.small import row_sums
+from tinyattn.ops.helpers import sum_to
+
+MOST = 65_536  # scores of a head; longer ones go by tiles
+TOGETHER = 524_288  # bytes of scores at once: fewer calls, still in the cache
+
+
+class Weights(NamedTuple):
+    """What forward keeps: the weights, (heads..., n, m)."""
+
+    all: Any
+
+
+Share = tuple[slice, ...]  # of each leading axis
+
+
+def shares(heads: tuple[int, ...], size: int) -> Iterator[Share]:
+    """Parts of all heads, each with ``size`` bytes of scores, by sizes alone: as many as stay in the cache."""
+    together = max(1, TOGETHER // size)
+    steps = []
+    for count in reversed(heads):  # whole last axes while they fit, then a part of the next one
+        steps.append(min(count, together))
+        together = max(1, together // count)
+    axes = zip(heads, reversed(steps), strict=True)
+    return itertools.product(*(tuple(sides(0, count, step)) for count, step in axes))
+
+
+def forward(q: Any, k: Any, v: Any, keep: Any, causal: bool, scale: Any) -> tuple[Any, Weights] | None:
+    """The weighted means of the values, and the weights; None where something is not finite."""
+    warm()
+    whole = Whole(q, k, v, keep, causal, scale)
+    y = whole.like(q, v.shape[-1])
+    weights = np.empty((*whole.heads, whole.n, whole.m), q.dtype)
+    y_full = whole.full(y)
+
+    def work(share: Share) -> None:
+        _weigh(whole, share, weights[share])
+        np.matmul(weights[share], whole.v[share], out=y_full[share])  # (..., n, d_v)
+
+    with np.errstate(over="ignore", invalid="ignore"):  # looked at afterwards
+        threads.run(work, shares(whole.heads, whole.n * whole.m * q.itemsize))
+        return (y, Weights(weights)) if finite(y) else None
+
+
+def _weigh(whole: Whole, share: Share, e: Any) -> None:
+    """Write the weights of some heads into ``e``, (..., n, m)."""
+    q, keys = whole.q[share], np.multiply(whole.k[share], whole.scale, order="C")  # (..., n, d), (..., m, d)
+    np.matmul(q, np.ascontiguousarray(keys.mT), out=e)  # the scores
+    np.exp(e, out=e)
+    if whole.causal:
+        e *= _triangle(whole.n, whole.m, e.dtype.char)
+    if whole.keep is not None:
+        e *= whole.keep[share]
+    sums = row_sums(e)  # (..., n, 1)
+    good = trusted(sums)
+    if good.all():
+        e *= 1 / sums
+        return
+    seen = visible(None if whole.keep is None else whole.keep[share], whole.causal, whole.n, whole.m)
+    blind = np.False_ if seen is None else (sums == 0) & ~seen.any(axis=-1, keepdims=True)  # rows that see nothing
+    if (good | blind).all():
+        e *= 1 / np.where(blind, 1, sums)
+    else:  # scores too large for exp, or too small: each row needs its shift
+        e[...] = plain.softmax(np.matmul(q, keys.mT), -1, seen)
+
+
+@functools.lru_cache(maxsize=4)
+def _triangle(n: int, m: int, char: str) -> Any:
+    """1 where the key is not after the query, as numbers: multiplying costs a third of choosing."""
+    triangle = np.tri(n, m, m - n, dtype=char)
+    triangle.flags.writeable = False
+    return triangle
+
+
+def rule(g: Any, y: Any, weights: Weights, q: Any, k: Any, v: Any, keep: Any, causal: bool, scale: Any) -> Any:
+    """The cotangents of queries, keys and values."""
+    whole = Whole(q, k, v, keep, causal, scale)
+    found = d_q, d_k, d_v = [whole.like(x, x.shape[-1]) for x in (q, k, v)]
+    g_full, y_full, dq_full, dk_full, dv_full = (whole.full(x) for x in (g, y, d_q, d_k, d_v))
+
+    def work(share: Share) -> None:
+        e, q, k, v, g = (x[share] for x in (weights.all, whole.q, whole.k, whole.v, g_full))
+        np.matmul(e.mT, g, out=dv_full[share])  # (..., m, d_v)
+        slopes = np.matmul(_with_column(g, y_full[share]), _with_row(v, scale))  # (..., n, m)
+        slopes *= e  # the cotangents of the scores, times the scale
+        np.matmul(slopes, k, out=dq_full[share])  # (..., n, d)
+        np.matmul(slopes.mT, q, out=dk_full[share])  # (..., m, d)
+
+    threads.run(work, shares(whole.heads, whole.n * whole.m * q.itemsize))
+    return tuple(sum_to(d, x.shape) for d, x in zip(found, (q, k, v), strict=True))
+
+
+def _with_column(g: Any, y: Any) -> Any:
+    """[g, -D], where D = sum(g y) is what softmax takes off every slope of a row."""
+    g1 = np.empty((*g.shape[:-1], g.shape[-1] + 1), g.dtype)  # (..., n, d_v + 1)
+    g1[..., :-1] = g
+    np.negative(np.vecdot(g, y), out=g1[..., -1])
+    return g1
+
+
+def _with_row(v: Any, scale: Any) -> Any:
+    """[v, 1] transposed and scaled, so that [g, -D] [v, 1]^T is g v^T - D: no pass for the subtraction."""
+    v1t = np.empty((*v.shape[:-2], v.shape[-1] + 1, v.shape[-2]), v.dtype)  # (..., d_v + 1, m)
+    v1t[..., :-1, :] = np.multiply(v, scale, order="C").mT
+    v1t[..., -1, :] = scale
+    return v1t
