@@ -279,7 +279,7 @@ def methods_there() -> str:
 
 def methods_missing() -> str:
     """Methods of other libraries that a tensor has not, with the nearest thing that is there."""
-    nearest = sorted(elsewhere.METHODS.items())
+    nearest = sorted(functions.MISSING.items())
     return table(["there", "here"], [[f"`t.{name}`", as_code(instead)] for name, instead in nearest])
 
 

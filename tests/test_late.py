@@ -11,7 +11,8 @@ import tinyattn as ta
 from tinyattn.late import HOMES, PARTS
 
 LATER = {
-    "autodiff", "check", "composed", "explain", "graph", "names", "numpy_protocol", "quick", "show", "transforms"
+    "autodiff", "check", "composed", "elsewhere", "explain", "graph", "names", "numpy_protocol", "quick", "show",
+    "transforms",
 }
 
 

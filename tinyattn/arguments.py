@@ -32,9 +32,8 @@ if TYPE_CHECKING:  # numpy.typing costs a tenth of importing NumPy, and only typ
     from numpy.typing import ArrayLike, DTypeLike
 
     TensorLike: TypeAlias = Tensor | ArrayLike
-Axis = SupportsIndex | Sequence[SupportsIndex] | None
-
-F = TypeVar("F", bound=Callable[..., Any])
+    Axis: TypeAlias = SupportsIndex | Sequence[SupportsIndex] | None
+    F = TypeVar("F", bound=Callable[..., Any])
 
 
 def argument_names(function: Callable[..., Any]) -> tuple[str, ...]:

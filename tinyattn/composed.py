@@ -16,7 +16,6 @@ import numpy as np
 
 from tinyattn import functions as ta
 from tinyattn.arguments import (
-    Axis,
     argument_names,
     axis_tuple,
     boolean,
@@ -48,7 +47,7 @@ from tinyattn.tensor import Tensor, apply
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from tinyattn.arguments import TensorLike
+    from tinyattn.arguments import Axis, TensorLike
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -1,7 +1,7 @@
 """What things are called here that have another name in PyTorch or NumPy, or are not there at all.
 
-``ta.cat`` does not exist; asking for it says ``ta.concatenate``.  The tables are also printed in the documentation
-(`docs/coming-from.md`).
+``ta.cat`` does not exist; asking for it says ``ta.concatenate``.  The table is also printed in the documentation
+(`docs/coming-from.md`), and so is the one of methods, `tinyattn.functions.MISSING`.
 """
 
 from __future__ import annotations
@@ -30,27 +30,6 @@ NEAREST = {
     "zeros_like": "ta.tensor(np.zeros(x.shape))",
 }  # fmt: skip
 """Names that are looked for in the package."""
-
-METHODS = {
-    "add_": ".assign(...)", "all": "(t > 0).all()", "any": "(t > 0).any()", "argmax": "t.data.argmax(...)",
-    "argmin": "t.data.argmin(...)", "argsort": ".data.argsort(...)", "bmm": "a @ b", "chunk": ".split(parts)",
-    "clamp": ".clip(low, high)", "clone": ".detach()", "copy": ".detach(), or .numpy() for an array",
-    "copy_": ".assign(...)", "cpu": ".data (everything is on the CPU here)",
-    "cuda": ".data (everything is on the CPU here)", "cumsum": "a product with a triangle of ones",
-    "detach_": ".detach()", "dim": ".ndim", "div": "a / b", "double": ".astype(np.float64)",
-    "expand": ".broadcast_to(shape)", "expm1": "ta.exp(t) - 1", "fill": ".assign(...)",
-    "flatten": ".reshape(-1)", "float": ".astype(float)", "gather": "ta.take_along_axis(t, indices, axis)",
-    "half": ".astype(np.float16)", "index_select": "t[indices]", "int": ".data.astype(int)",
-    "log1p": "ta.log(1 + t)", "long": ".data.astype(int)", "masked_select": "t[mask]", "mm": "a @ b",
-    "mul": "a * b", "mul_": ".assign(...)", "neg": "-t", "new_zeros": "ta.tensor(np.zeros(shape))",
-    "nonzero": "np.nonzero(t.data)", "numel": ".size", "permute": ".transpose(...)", "pow": "t ** exponent",
-    "ravel": ".reshape(-1)", "repeat": "ta.broadcast_to(...)",
-    "requires_grad_": "ta.tensor(t.data, requires_grad=True)", "round": ".data.round()",
-    "rsqrt": "1 / ta.sqrt(t)", "sign": "np.sign(t.data)", "sort": "t[np.argsort(t.data)]", "sub": "a - b",
-    "sub_": ".assign(...)", "t": ".mT", "to": ".astype(dtype) (everything is on the CPU here)",
-    "unbind": "list(t)", "unsqueeze": ".expand_dims(axis)", "view": ".reshape(...)", "zero_": ".assign(...)",
-}  # fmt: skip
-"""Methods that are looked for on a tensor; what begins with a dot is a method or attribute of it."""
 
 
 def missing(name: str) -> str:

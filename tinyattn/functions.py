@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tinyattn import elsewhere, explain
+from tinyattn import explain
 from tinyattn.arguments import (
-    Axis,
     axis_tuple,
     boolean,
     constant,
@@ -44,7 +43,7 @@ from tinyattn.tensor import Tensor, apply, binary, unary
 if TYPE_CHECKING:  # numpy.typing costs a tenth of importing NumPy, and only type checkers read it
     from numpy.typing import ArrayLike, DTypeLike
 
-    from tinyattn.arguments import TensorLike
+    from tinyattn.arguments import Axis, TensorLike
 
 
 def _two(op: Any, a: TensorLike, b: TensorLike) -> Tensor:
@@ -1257,6 +1256,27 @@ class Missing:
         raise AttributeError(f"a tensor has no {self.name!r}; use {self.nearest} instead.")
 
 
+MISSING = {
+    "add_": ".assign(...)", "all": "(t > 0).all()", "any": "(t > 0).any()", "argmax": "t.data.argmax(...)",
+    "argmin": "t.data.argmin(...)", "argsort": ".data.argsort(...)", "bmm": "a @ b", "chunk": ".split(parts)",
+    "clamp": ".clip(low, high)", "clone": ".detach()", "copy": ".detach(), or .numpy() for an array",
+    "copy_": ".assign(...)", "cpu": ".data (everything is on the CPU here)",
+    "cuda": ".data (everything is on the CPU here)", "cumsum": "a product with a triangle of ones",
+    "detach_": ".detach()", "dim": ".ndim", "div": "a / b", "double": ".astype(np.float64)",
+    "expand": ".broadcast_to(shape)", "expm1": "ta.exp(t) - 1", "fill": ".assign(...)",
+    "flatten": ".reshape(-1)", "float": ".astype(float)", "gather": "ta.take_along_axis(t, indices, axis)",
+    "half": ".astype(np.float16)", "index_select": "t[indices]", "int": ".data.astype(int)",
+    "log1p": "ta.log(1 + t)", "long": ".data.astype(int)", "masked_select": "t[mask]", "mm": "a @ b",
+    "mul": "a * b", "mul_": ".assign(...)", "neg": "-t", "new_zeros": "ta.tensor(np.zeros(shape))",
+    "nonzero": "np.nonzero(t.data)", "numel": ".size", "permute": ".transpose(...)", "pow": "t ** exponent",
+    "ravel": ".reshape(-1)", "repeat": "ta.broadcast_to(...)",
+    "requires_grad_": "ta.tensor(t.data, requires_grad=True)", "round": ".data.round()",
+    "rsqrt": "1 / ta.sqrt(t)", "sign": "np.sign(t.data)", "sort": "t[np.argsort(t.data)]", "sub": "a - b",
+    "sub_": ".assign(...)", "t": ".mT", "to": ".astype(dtype) (everything is on the CPU here)",
+    "unbind": "list(t)", "unsqueeze": ".expand_dims(axis)", "view": ".reshape(...)", "zero_": ".assign(...)",
+}  # fmt: skip
+"""Methods of other libraries, with the nearest thing here; what begins with a dot is a method or attribute of it."""
+
 METHODS: dict[str, Callable[..., Any]] = {
     function.__name__: function
     for function in (
@@ -1265,7 +1285,6 @@ METHODS: dict[str, Callable[..., Any]] = {
         expand_dims, broadcast_to, astype, softmax, log_softmax, pad, take_along_axis, matmul, maximum, minimum,
     )
 }  # fmt: skip
-
 
 COMPOSED = (
     "mean", "var", "std", "norm", "logsumexp", "square", "reciprocal", "softplus", "silu", "gelu", "swapaxes",
@@ -1286,5 +1305,5 @@ for _name in COMPOSED:
     setattr(Tensor, _name, Method(_name, "tinyattn.composed"))
 for _name in ("__copy__", "__dlpack__", "__dlpack_device__", "_repr_html_"):
     setattr(Tensor, _name, Method(_name, "tinyattn.numpy_protocol"))
-for _name, _nearest in elsewhere.METHODS.items():
+for _name, _nearest in MISSING.items():
     setattr(Tensor, _name, Missing(_name, _nearest))
