@@ -231,9 +231,9 @@ class Tensor:
 
     def item(self) -> Any:
         """The one number of a tensor with one entry, as a Python number."""
-        if self.size != 1:
+        if self.shape and self.size != 1:
             raise explain.not_one_number(self)
-        return self._value.item()
+        return float(self._value) if isinstance(self._value, np.floating) else self._value.item()
 
     def tolist(self) -> Any:
         """The numbers as nested Python lists."""
