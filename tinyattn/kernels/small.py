@@ -121,12 +121,13 @@ def spread(g: Any, shape: tuple[int, ...]) -> Any:
     return np.broadcast_to(g, shape)
 
 
-_ZEROS = {np.dtype(kind): _fixed(np.zeros((), kind)) for kind in (np.float16, np.float32, np.float64)}
+_KINDS = (np.float16, np.float32, np.float64)
+_ZEROS: dict[Any, Any] = {np.dtype(kind): _fixed(np.zeros((), kind)) for kind in _KINDS} | {k: k(0) for k in _KINDS}
 
 
 def zero_of(x: Any) -> Any:
-    """A zero to compare with and to choose: for arrays as a 0-d array, which costs half of a Python number."""
-    return _ZEROS.get(x.dtype, 0) if x.__class__ is ndarray else 0
+    """A zero of the same kind: beside arrays one without axes costs half of a Python number."""
+    return _ZEROS.get(x.dtype if x.__class__ is ndarray else x.__class__, 0)
 
 
 def matrix_product(a: Any, b: Any) -> Any:

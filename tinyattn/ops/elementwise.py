@@ -124,11 +124,15 @@ absolute = _each(
 )
 
 
+def _relu(x: Any) -> Any:
+    return max(x, zero_of(x)) if isinstance(x, np.floating) else np.maximum(x, zero_of(x))
+
+
 def _relu_rule(g: Any, y: Any, x: Any) -> Any:
     return g * np.sign(y) if at_ease(y) else np.where(x > 0, g, 0)
 
 
-relu = _each("relu", lambda x: np.maximum(x, zero_of(x)), _relu_rule, "maximum(x[...], 0)", kinks="0 at 0")
+relu = _each("relu", _relu, _relu_rule, "maximum(x[...], 0)", kinks="0 at 0")
 
 
 def _integer_power_rule(g: Any, y: Any, x: Any, exponent: int) -> Any:

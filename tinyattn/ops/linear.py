@@ -11,12 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from tinyattn.kernels.small import FEW, matrix_product
+from tinyattn.kernels.small import FEW, matrix_product, ndarray
 from tinyattn.ops.describing import calls, entry, letters, over
 from tinyattn.ops.helpers import sum_to, swap
 from tinyattn.ops.record import Call, Op, register
-
-ndarray = np.ndarray
 
 
 def _left_rule(g: Any, y: Any, a: Any, b: Any) -> Any:
