@@ -16,6 +16,7 @@ from tinyattn.arguments import values_of
 from tinyattn.autodiff import propagate, seed_for
 from tinyattn.errors import ArgumentError, ArgumentTypeError, ShapeError, message
 from tinyattn.kernels.allocator import warm
+from tinyattn.kernels.small import owned
 from tinyattn.kernels.threads import run
 from tinyattn.mode import mode, switched
 from tinyattn.tensor import Tensor, new_leaf, tensor
@@ -152,13 +153,14 @@ def _sums(work: list[_Part], size: int) -> Iterator[tuple[Tensor, Any]]:
     own = {leaf for part in work for leaf in part.leaves.values()}
     shared = {x: None for part in work for x in part.found if x not in own and x.op is None}
     for x in shared:
-        found = [part.found[x] for part in work if x in part.found]
-        total = np.array(found[0])
-        for g in found[1:]:
+        found = [part.found.pop(x) for part in work if x in part.found]
+        total = found.pop(0)
+        total = owned(total)
+        for g in found:
             total += g
         yield x, total
     for x in work[0].leaves:
-        total = np.zeros(x.shape, x.dtype)
+        total = np.empty(x.shape, x.dtype)  # every example is in one of the parts
         for part in work:
             total[part.cut] = part.found.get(part.leaves[x], 0)
         yield x, total

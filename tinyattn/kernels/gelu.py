@@ -1,4 +1,4 @@
-"""GELU in its tanh form: fifteen short passes over a piece that stays in the cache; its parts take twenty long ones."""
+"""GELU in its tanh form: fourteen passes over pieces that stay near; its parts take twenty long ones."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-PIECE = 131_072  # bytes at a time
+PIECE = 262_144  # bytes at a time
 A = math.sqrt(2 / math.pi)
 B = 0.044715 * A
 
@@ -20,9 +20,10 @@ def forward(x: Any) -> tuple[Any, Any]:
     y, slope = np.empty_like(flat), np.empty_like(flat)
     step = PIECE // flat.itemsize
     room = np.empty((2, min(step, flat.size)), flat.dtype)
-    for start in range(0, flat.size, step):
-        here = slice(start, start + step)
-        _piece(flat[here], y[here], slope[here], *room[:, : flat[here].size])
+    with np.errstate(over="ignore"):
+        for start in range(0, flat.size, step):
+            here = slice(start, start + step)
+            _piece(flat[here], y[here], slope[here], *room[:, : flat[here].size])
     return y.reshape(x.shape)[()], slope.reshape(x.shape)[()]
 
 
@@ -32,27 +33,36 @@ def _plain(x: Any) -> tuple[Any, Any]:
     return x / 2 * (1 + t), (1 + t + x * (1 - t * t) * A * (1 + 3 * (0.044715 * (x * x)))) / 2
 
 
-def _piece(x: Any, y: Any, slope: Any, square: Any, t: Any) -> None:
+def _piece(x: Any, y: Any, slope: Any, t: Any, other: Any) -> None:
     """One piece, in place.
 
-    With t = (1 + tanh)/2 the value is x t.  As tanh' = 1 - tanh^2 = 4 (t - t^2), the slope is
-    t + (t - t^2) x (2 A + 6 B x^2).
+    With t = (1 + tanh)/2 the value is y = x t.  As tanh' = 1 - tanh^2 = 4 t (1 - t), the slope is
+    t + (1 - t) y (2 A + 6 B x^2).
     """
-    np.multiply(x, x, out=square)
-    np.multiply(square, B, out=t)
+    np.multiply(x, x, out=slope)
+    np.multiply(slope, B, out=t)
     t += A
     t *= x
-    np.tanh(t, out=t)
-    t *= 0.5
-    t += 0.5
+    _half_of_one_and_tanh(t)
     np.multiply(t, x, out=y)
-    square *= 6 * B
-    square += 2 * A
-    square *= x
-    np.multiply(t, t, out=slope)
-    np.subtract(t, slope, out=slope)
-    slope *= square
+    slope *= 6 * B
+    slope += 2 * A
+    slope *= y
+    slope *= np.subtract(1, t, out=other)
     slope += t
+
+
+def _half_of_one_and_tanh(z: Any) -> None:
+    """(1 + tanh z)/2, which is 1/(1 + exp(-2 z)), in place: in double precision exp takes half the time of tanh."""
+    if z.dtype.char == "d":
+        z *= -2
+        np.exp(z, out=z)
+        z += 1
+        np.divide(1, z, out=z)
+    else:
+        np.tanh(z, out=z)
+        z *= 0.5
+        z += 0.5
 
 
 def rule(g: Any, y: Any, slope: Any, x: Any) -> Any:

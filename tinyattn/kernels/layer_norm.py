@@ -15,10 +15,12 @@ from tinyattn.ops.reductions import size_of
 def forward(x: Any, gain: Any, bias: Any, eps: float) -> tuple[Any, Any]:
     """The rows, normalised, scaled and shifted; kept are the normalised rows and one over their spread."""
     n = x.shape[-1]
-    centred = x - row_sums(x) / n  # (..., n)
-    r = 1 / np.sqrt(row_sums(centred * centred) / n + eps)  # (..., 1)
-    z = np.multiply(centred, r, out=centred)  # (..., n)  in memory that is there: a new array costs more than numbers
-    return z * gain + bias, (z, r)
+    z = x - row_sums(x) / n  # (..., n)
+    r = 1 / np.sqrt(np.vecdot(z.conj(), z)[..., None] / n + eps)  # (..., 1)  vecdot conjugates; complex steps do not
+    z *= r  # in memory that is there: a new array costs more than numbers
+    y = z * gain
+    y += bias
+    return y, (z, r)
 
 
 def rule(g: Any, y: Any, saved: Any, x: Any, gain: Any, bias: Any, eps: float) -> Any:
