@@ -48,6 +48,17 @@ def test_every_operation_has_the_same_value_and_gradient(name, at, dtype):
         assert_agrees(got, want, exactly, rtol)
 
 
+@pytest.mark.parametrize("shape", [(3,), (3, 4), (20, 30), (50, 40)])
+def test_a_single_number_beside_an_array_has_the_same_gradient_to_the_last_bit(shape):
+    rng = np.random.default_rng(7)
+    both = ta.value_and_grad(lambda x: ((x - x.mean()) ** 2 / x.sum()).sum())
+    compiled = ta.compile(both)
+    for _ in range(20):
+        x = ta.tensor(rng.normal(size=shape))
+        for got, want in zip(compiled(x), both(x), strict=True):
+            np.testing.assert_array_equal(got.data, want.data)
+
+
 @pytest.mark.parametrize("call", [call for call in CALLS if call.name != "dropout"], ids=str)  # chance is refused
 def test_every_public_function_agrees(call):
     xs = tensors_of(call.inputs(), np.float64)

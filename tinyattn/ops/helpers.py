@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from tinyattn.kernels.small import column_sums
+from tinyattn.kernels.small import column_sums, sum_of_all
 
 _ARRAYS = (np.ndarray, np.generic)
 
@@ -28,8 +28,11 @@ def sum_to(g: Any, shape: tuple[int, ...]) -> Any:
     """
     if g.shape == shape:
         return g
-    if g.__class__ is np.ndarray and g.ndim == 2 and len(shape) == 1 and shape[0] == g.shape[1]:
-        return column_sums(g)  # a bias under rows, the commonest case
+    if g.__class__ is np.ndarray:
+        if not shape:
+            return sum_of_all(g)  # a single number beside an array; a compiled program sums it in this way too
+        if g.ndim == 2 and len(shape) == 1 and shape[0] == g.shape[1]:
+            return column_sums(g)  # a bias under rows, the commonest case
     new = len(g.shape) - len(shape)
     stretched = tuple(new + axis for axis, size in enumerate(shape) if size == 1 != g.shape[new + axis])
     return g.sum(axis=tuple(range(new)) + stretched, keepdims=True).reshape(shape)
