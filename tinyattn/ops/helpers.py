@@ -28,11 +28,9 @@ def sum_to(g: Any, shape: tuple[int, ...]) -> Any:
     """
     if g.shape == shape:
         return g
-    if g.__class__ is np.ndarray:
-        if not shape:
-            return sum_of_all(g)  # a single number beside an array; a compiled program sums it in this way too
-        if g.ndim == 2 and len(shape) == 1 and shape[0] == g.shape[1]:
-            return column_sums(g)  # a bias under rows, the commonest case
+    if g.__class__ is np.ndarray and (not shape or (g.ndim == 2 and shape == g.shape[1:])):
+        # A bias under rows, the commonest case, or a single number; a compiled program sums in these ways too.
+        return column_sums(g) if shape else sum_of_all(g)
     new = len(g.shape) - len(shape)
     stretched = tuple(new + axis for axis, size in enumerate(shape) if size == 1 != g.shape[new + axis])
     return g.sum(axis=tuple(range(new)) + stretched, keepdims=True).reshape(shape)
