@@ -169,7 +169,7 @@ else:
 #
 # ## 拐角：max和relu
 #
-# max把斜率只交给最大的那个。relu(x) = max(x, 0)在0处有一个拐角：左边斜率是0，右边是1，而*在*0处没有斜率。
+# max把斜率只交给最大的那个。relu(x) = max(x, 0)在0处有一个拐角：左边斜率是0，右边是1，而*在0处*没有斜率。
 # 引擎只好选一个：从0到1的任何数都说得过去。这里选的是0；max遇到并列的，就平分。
 # %% [markdown] lang="en" role="predict"
 # **Predict.** What does the central difference of lesson 01 say at the corner?

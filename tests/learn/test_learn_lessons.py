@@ -128,6 +128,15 @@ def test_the_chinese_belongs_to_the_english_beside_it(lesson: Lesson) -> None:
             assert _shape(cell.texts["en"]) == _shape(cell.texts["zh"]), f"line {cell.line}"
 
 
+@pytest.mark.parametrize("lesson", LESSONS, ids=by_name)
+def test_emphasis_is_shown_as_such_and_no_star_is_left_of_it(lesson: Lesson) -> None:
+    """A star between a letter and a word is taken for a product: in Chinese, where no blank stands beside it."""
+    for cell in lesson.cells:
+        for lang, text in cell.texts.items():
+            shown = re.sub(r"`[^`]*`", "", rendered(text, 10_000))
+            assert "*" not in re.sub(r" \* ", "", shown), f"line {cell.line}, {lang}"
+
+
 def _shape(text: str) -> list[str]:
     """Headings, list items and table rows in their order."""
     return re.findall(r"^(#+ |- |\||\d+\. )", text, re.MULTILINE)
