@@ -57,11 +57,11 @@ def calls_of(path: Path) -> int:
 
 def test_the_work_of_a_file_is_counted(tmp_path: Path) -> None:
     counts = []
-    for rounds in (0, 5000):
+    for rounds in (0, 0, 5000):  # the first brings what Python keeps afterwards
         file = tmp_path / f"rounds_{rounds}.py"
         file.write_text(f"for i in range({rounds}):\n    abs(i)\n", encoding="utf-8")
         counts.append(calls_of(file))
-    assert 5000 <= counts[1] - counts[0] < 5010
+    assert 5000 <= counts[2] - counts[1] < 5010
 
 
 def test_there_are_lessons_and_their_numbers_differ() -> None:
