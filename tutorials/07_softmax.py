@@ -110,7 +110,7 @@ assert np.allclose(truth, measured, rtol=0, atol=1e-9)
 assert np.allclose(truth, [0.2227, -0.1628, -0.0599], atol=5e-5)
 assert np.allclose(diagonal_only, [0.2227, 0, 0], atol=5e-5)
 # %% [markdown] lang="en"
-# The first share also grows when another score *falls*. Who forgets this trains a model that never
+# The first share also grows when another score *falls*. Whoever forgets this trains a model that never
 # learns to look away.
 #
 # ## What the table must look like
@@ -118,7 +118,7 @@ assert np.allclose(diagonal_only, [0.2227, 0, 0], atol=5e-5)
 # Three facts need no calculation: it is symmetric, and you can say to what its rows and its columns sum.
 # A fourth is counted by NumPy: the **rank** of the table, in how many independent directions the shares can
 # move.
-# %% [markdown] lang="zh" of="74dc24"
+# %% [markdown] lang="zh" of="771410"
 # 别的分数*下降*，第一个份额也会变大。忘了这一点，训练出来的模型就永远学不会把目光移开。
 #
 # ## 这张表必须是什么样子

@@ -161,9 +161,9 @@ viz.step(loss)
 # %% [markdown] lang="en"
 # ## Sure?
 #
-# The engine and our hand agree; but both could believe the same wrong rule. Differences (lesson 01) know
-# no rules.
-# %% [markdown] lang="zh" of="23c311"
+# The engine and our calculation by hand agree; but both could believe the same wrong rule. Differences
+# (lesson 01) know no rules.
+# %% [markdown] lang="zh" of="01c298"
 # ## 确信吗？
 #
 # 引擎和我们手算的一致；可是两边也许信了同一条错误的规则。有限差分（finite differences，
