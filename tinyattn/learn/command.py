@@ -215,5 +215,7 @@ def _state(lesson: Lesson, progress: Progress, screen: Screen) -> str:
     state = screen.sayings("done" if progress.done(lesson.number) else "new")
     if at:
         state = screen.sayings("at", at=at + 1, of=len(steps_of(lesson, screen.lang)))
+    if not lesson.exercises:
+        return state
     passed = sum(bool(progress.exercise(name).get("passed")) for name in lesson.exercises)
-    return state + (f", {screen.sayings('exercises')} {passed}/{len(lesson.exercises)}" if lesson.exercises else "")
+    return screen.sayings("exercises", state=state, passed=passed, of=len(lesson.exercises))

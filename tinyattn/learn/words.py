@@ -17,7 +17,7 @@ _SAYINGS: dict[str, tuple[str, str]] = {
     "minutes": ("minutes", "分钟"),
     "needs": ("needs", "先修"),
     "progress": ("progress", "进度"),
-    "exercises": ("exercises", "练习"),
+    "exercises": ("{state}, exercises {passed}/{of}", "{state}，练习 {passed}/{of}"),
     "new": ("new", "未开始"),
     "at": ("step {at} of {of}", "第 {at} 步，共 {of} 步"),
     "done": ("done", "已完成"),
