@@ -176,8 +176,12 @@ def whole_number(value: Any, name: str, what: str) -> int:
             raise TypeError
         return operator.index(value)
     except TypeError:
+        array = isinstance(value, (Tensor, np.ndarray))
         why = "It counts axes or sizes, so it must be a whole number."
-        raise ArgumentTypeError(message(f"{name}: {what}={value!r} is a {type(value).__name__}.", why)) from None
+        joined = array and name in ("concatenate", "stack")
+        instead = f"Several tensors go into a list: {name}([a, b])." if joined else ""
+        shown = what if array else f"{what}={value!r}"
+        raise ArgumentTypeError(message(f"{name}: {shown} is a {type(value).__name__}.", why, instead)) from None
 
 
 def one_number(value: Any, name: str, what: str) -> float:

@@ -25,7 +25,7 @@ from tinyattn.errors import (
     TinyattnError,
     message,
 )
-from tinyattn.names import describe, known_name, place_text
+from tinyattn.names import as_written, describe, known_name, place_text
 from tinyattn.places import caller_variables
 
 if TYPE_CHECKING:
@@ -46,6 +46,7 @@ def failed_call(op: Op, inputs: Sequence[Tensor], params: tuple[Any, ...], error
         error.add_note(f"while computing {op.name}")  # a fault inside an op of one's own: its traceback is wanted
         return error
     variables = caller_variables(sys._getframe(1))
+    inputs = [as_written(x, variables) for x in inputs]
     names = [known_name(x, variables) for x in inputs]
     shapes = [x.shape for x in inputs]
     named = dict(zip(op.param_names, params, strict=True))
@@ -221,8 +222,9 @@ def list_of_tensors() -> Exception:
 
 def not_an_array(data: Any, error: Exception) -> Exception:
     """Rows of several lengths, text, and whatever else NumPy makes no array of."""
-    what = f"cannot make an array of this {type(data).__name__}: {error}."
-    return ArgumentTypeError(message(what, "", "Rows must be equally long."))
+    words = str(error).rstrip(".")
+    instead = "Rows must be equally long." if "inhomogeneous" in words else ""
+    return ArgumentTypeError(message(f"cannot make an array of this {type(data).__name__}: {words}.", "", instead))
 
 
 def masked() -> Exception:

@@ -64,8 +64,10 @@ def source_place(x: Tensor) -> tuple[str, int, str] | None:
 
 
 def place_text(x: Tensor) -> str:
-    """``lesson.py:12``, or nothing when the place is not known."""
+    """``lesson.py:12``, or nothing when the place is not known, or is inside Python itself."""
     place = source_place(x)
+    if place and place[0].startswith("<frozen "):  # ``python -m tinyattn check`` made it
+        return ""
     return f"{place[0].replace(chr(92), '/').rsplit('/', 1)[-1]}:{place[1]}" if place else ""
 
 
@@ -109,6 +111,13 @@ def titles(tensors: list[Tensor], given: dict[int, str], variables: dict[int, st
             text = f"{name}·{used[name]}"
         unique.append((text, own))
     return unique
+
+
+def as_written(x: Tensor, variables: dict[str, Any]) -> Tensor:
+    """What a cast that nobody wrote was made of: of the list in ``X @ [1, 2]`` floats are made first."""
+    while x.op is not None and x.op.hidden and x.inputs and not title(x, variable_names(variables))[1]:
+        x = x.inputs[0]
+    return x
 
 
 def known_name(x: Tensor, variables: dict[str, Any] | None = None) -> str:

@@ -280,6 +280,51 @@ GOLDEN = {
           Insert an axis of size 1 with expand_dims, or reshape one of them. tensor was made at lesson.py:6.
         """,
     ),
+    "whole numbers that were cast, which nobody wrote": (
+        """
+        X = ta.tensor([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0]])
+        X @ [1, 2, 3]
+        """,
+        ta.ShapeError,
+        """
+        matmul(X: (3, 2), array: (3,)) does not fit.
+          The last axis of X (2) must equal the only axis of array (3).
+          Did you mean X.mT @ array? That gives shape (2,). X was made at lesson.py:2.
+        """,
+    ),
+    "what Python itself has made": (
+        """
+        made = {}
+        exec(compile("x = ta.tensor([1.0, 2.0])", "<frozen runpy>", "exec"), {"ta": ta}, made)
+        ta.sum(made["x"], axis=1)
+        """,
+        ta.AxisError,
+        """
+        sum(x: (2,)): axis 1 does not exist.
+          There is 1 axis, so axis goes from -1 to 0.
+        """,
+    ),
+    "tensors that are not in a list": (
+        """
+        A = ta.tensor([1.0, 2.0])
+        ta.concatenate(A, A)
+        """,
+        ta.ArgumentTypeError,
+        """
+        concatenate: axis is a Tensor.
+          It counts axes or sizes, so it must be a whole number.
+          Several tensors go into a list: concatenate([a, b]).
+        """,
+    ),
+    "no dtype": (
+        """
+        ta.tensor(1.0, dtype=2.0)
+        """,
+        ta.ArgumentTypeError,
+        """
+        tensor: cannot make an array of this float: Cannot interpret '2.0' as a data type.
+        """,
+    ),
 }
 
 
