@@ -53,6 +53,8 @@ HEADS, GPT = MODULES["heads"](0), MODULES["gpt"](0)
 
 @pytest.mark.parametrize(("module", "state", "words"), [
     (HEADS, lambda: without("in_proj_bias", torch_state(HEADS)), "missing in_proj_bias"),
+    (nn.MultiHeadAttention(4, 2, rng=0), lambda: torch_state(HEADS), r"Theirs adds a bias, .*\n.*bias=True"),
+    (nn.Linear(2, 3, rng=0), lambda: {"weight": np.ones((3, 2))}, r": missing bias\.\n.*\n.*bias=False"),
     (HEADS, lambda: {**torch_state(HEADS), "bias_k": np.ones(4)}, "no place here for bias_k"),
     (HEADS, lambda: {**torch_state(HEADS), "in_proj_weight": np.ones((4, 12))}, r"\(4, 12\) there.*\(12, 4\)"),
     (HEADS, lambda: {**torch_state(HEADS), "in_proj_bias": np.array(["a"])}, "no numbers"),
@@ -61,7 +63,7 @@ HEADS, GPT = MODULES["heads"](0), MODULES["gpt"](0)
     (nn.TransformerBlock(4, 2, norm_kind="rms", rng=0), lambda: {}, "RMSNorm has no counterpart"),
     (nn.TransformerBlock(4, 2, score="additive", rng=0), lambda: {}, r"score=AdditiveScore\(.*\) has no counterpart"),
     (nn.Fastformer(4, rng=0), lambda: {}, "Fastformer has no counterpart"),
-], ids=range(9))
+], ids=range(11))
 def test_what_does_not_belong_is_refused_and_changes_nothing(module, state, words: str) -> None:
     before = module.state_dict()
     with pytest.raises(ta.TinyattnError, match=words):

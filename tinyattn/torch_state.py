@@ -92,17 +92,24 @@ def load_torch_state(module: Module, state: Any, prefix: str = "") -> None:
     missing = [piece.theirs for piece in pieces if piece.theirs not in theirs]
     foreign = sorted(theirs.keys() - {piece.theirs for piece in pieces})
     if missing or foreign:
-        raise ArgumentError(
-            message(
-                f"load_torch_state: missing {listed(missing)}; no place here for {listed(foreign)}.",
-                f"The state belongs to another model than this {type(module).__name__}.",
-                f"Names that are looked for: {listed([piece.theirs for piece in pieces])}.",
-            )
-        )
+        raise _other_names(module, missing, foreign, [piece.theirs for piece in pieces])
     own, found = module.state_dict(), {}
     for piece in pieces:
         found.update(piece.parted(theirs[piece.theirs], own))
     module.load_state_dict(found)
+
+
+def _other_names(module: Module, missing: list[str], foreign: list[str], sought: list[str]) -> ArgumentError:
+    """Names that only one of the two has: of biases, which are made with a layer or not, or of another model."""
+    kind = type(module).__name__
+    said = [f"missing {listed(missing)}"] * bool(missing) + [f"no place here for {listed(foreign)}"] * bool(foreign)
+    why = f"The state belongs to another model than this {kind}."
+    instead = f"Names that are looked for: {listed(sought)}."
+    simple = isinstance(module, (Linear, LayerNorm, MultiHeadAttention))
+    if simple and not (missing and foreign) and all(name.endswith("bias") for name in missing + foreign):
+        why = f"Theirs adds a bias, this {kind} does not." if foreign else f"This {kind} adds a bias, theirs does not."
+        instead = f"Make the {kind} with bias={bool(foreign)}; nothing has been changed."
+    return ArgumentError(message(f"load_torch_state: {'; '.join(said)}.", why, instead))
 
 
 def torch_state(module: Module) -> dict[str, np.ndarray]:
