@@ -1,13 +1,13 @@
 """Attention over short sequences: some heads at a time, as many as stay in the cache together.
 
-The plain form with three passes over the scores less each way, in memory that is used again, and on all cores:
+The plain form with fewer passes over the scores, in memory that is used again, and on all cores:
 
 * exp needs no shift (`tinyattn.kernels.heads`).
 * The scale of the scores goes into the keys, which are copied anyhow: a transposed view costs a product half as much
   again, and the transpose of a copy that lies close together takes half the time of a copy that does not.
 * The correction of softmax going back is one more column in a product: [g, -D] [v, 1]^T is g v^T - D.
 
-Eight times eight heads of 128 words: 2.5 ms in one thread, forward and back, where the plain form takes 9.0.
+Thirty-two heads of 128 words take 2.8 ms in one thread, forward and back, where the plain form takes 3.7.
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ from tinyattn.kernels import threads
 from tinyattn.kernels.allocator import warm
 from tinyattn.kernels.attention import visible
 from tinyattn.kernels.heads import Whole, finite, sides, trusted
-from tinyattn.kernels.small import row_sums
 from tinyattn.ops.helpers import sum_to
 
 MOST = 65_536  # scores of a head; longer ones go by tiles
@@ -77,7 +76,7 @@ def _weigh(whole: Whole, share: Share, e: Any) -> None:
         e *= _triangle(whole.n, whole.m, e.dtype.char)
     if whole.keep is not None:
         e *= whole.keep[share]
-    sums = row_sums(e)  # (..., n, 1)
+    sums = e.reshape(-1, whole.m).dot(np.ones(whole.m, e.dtype)).reshape(*e.shape[:-1], 1)  # (..., n, 1)  by product
     good = trusted(sums)
     if good.all():
         e *= 1 / sums
