@@ -13,7 +13,7 @@ from tinyattn.late import HOMES, PARTS
 LATER = {
     "autodiff", "check", "composed", "elsewhere", "explain", "graph", "names", "numpy_protocol", "quick", "show",
     "transforms",
-}
+}  # fmt: skip
 
 
 def said(code: str) -> list[str]:
@@ -55,7 +55,7 @@ except ValueError as error:
 @pytest.mark.parametrize("first", [
     "x.mean()", "ta.Tensor.mean(x)", "copy.copy(x)", "np.from_dlpack(x.detach())", "np.exp(x)", "x._repr_html_()",
     "ta.grad(lambda x: x * x)(2.0)", "ta.Graph.of(x)", "ta.nn", "float(x.mean().grad is None)",
-])
+])  # fmt: skip
 def test_each_part_may_be_what_a_program_uses_first(first: str) -> None:
     start = "import copy, warnings; warnings.simplefilter('ignore'); import numpy as np, tinyattn as ta; "
     assert said(f"{start}x = ta.tensor([1.0, 3.0], requires_grad=True); {first}; print('done')") == ["done"]
@@ -79,9 +79,28 @@ def test_what_is_nowhere_is_not_found(text: str) -> None:
         eval(text)
 
 
-def test_a_part_is_a_copy_of_the_module_once_it_was_asked_for_something() -> None:
-    from tinyattn.late import Part
+def test_a_part_gives_its_place_to_the_module_once_it_was_asked_for_something() -> None:
+    """So whatever is changed in the module, by a test's monkeypatch, by a reload, is changed for the engine as well."""
+    code = """
+import tinyattn as ta, tinyattn.arguments as arguments, tinyattn.functions as functions
+first = functions.explain
+import tinyattn.explain as module
+right, module.failed_call = module.failed_call, lambda *_: ta.ShapeError("other words")
+for words in (module.failed_call, right):
+    module.failed_call = words
+    try:
+        ta.tensor([1.0, 2.0]) @ ta.tensor([1.0])
+    except ta.ShapeError as error:
+        print(str(error).split("(")[0].replace(" ", "-"))
+print(first is module, first.stale is module.stale, arguments.explain is module is functions.explain)
+"""
+    assert said(code) == ["other-words", "matmul", "False", "True", "True"]
 
-    part = Part("tinyattn.explain")
-    assert "stale" not in vars(part)
-    assert part.stale is sys.modules["tinyattn.explain"].stale and type(part) is type(sys)
+
+def test_the_registry_stays_as_it_is_while_somebody_goes_through_it() -> None:
+    code = """
+import tinyattn as ta
+from tinyattn.ops import REGISTRY
+print(sum(1 for name in REGISTRY if ta.compile) == len(REGISTRY))  # it asks for the registry when it is loaded
+"""
+    assert said(code) == ["True"]

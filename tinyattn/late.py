@@ -7,6 +7,7 @@ know.  Public names such as ``ta.grad`` are fetched by the package's ``__getattr
 from __future__ import annotations
 
 import sys
+from _thread import allocate_lock
 from collections.abc import Mapping
 from importlib import import_module
 from types import ModuleType
@@ -64,18 +65,26 @@ def of_the_book(name: str) -> Any:
     record = import_module("tinyattn.ops.record")
     families = [import_module(f"tinyattn.ops.{family}") for family in FAMILIES]
     ours = {op.name: op for family in families for op in vars(family).values() if isinstance(op, record.Op)}
-    for each in ours | record.REGISTRY:
-        record.REGISTRY[each] = record.REGISTRY.pop(each)
+    with _ordering:
+        whole = ours | record.REGISTRY
+        if list(whole) != list(record.REGISTRY):  # once: the next to ask may do so while somebody goes through it
+            for each in whole:
+                record.REGISTRY[each] = record.REGISTRY.pop(each)
     return getattr(record, name)
 
 
+_ordering = allocate_lock()
+
+
 class Part(ModuleType):
-    """Stands in for a module; with the first thing that it is asked for, it becomes a copy of that module."""
+    """Stands in for a module; with the first thing that it is asked for, the module takes its place everywhere."""
 
     def __getattr__(self, name: str) -> Any:
-        vars(self).update(vars(import_module(self.__name__)))
-        self.__class__ = ModuleType  # type: ignore[assignment]  # attributes are found as fast as in any module
-        return getattr(self, name)
+        module = import_module(self.__name__)
+        for holder in [holder for each, holder in list(sys.modules.items()) if each.startswith("tinyattn")]:
+            for key in [key for key, value in list(vars(holder).items()) if value is self]:
+                setattr(holder, key, module)
+        return getattr(module, name)
 
 
 class Method:
