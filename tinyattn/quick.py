@@ -117,7 +117,8 @@ def check_contract(node: Tensor, slot: int, x: Tensor, contribution: Any) -> Non
     """A cotangent has the shape and the dtype of the input that it belongs to, whatever the rule."""
     shape, dtype, value = getattr(contribution, "shape", None), getattr(contribution, "dtype", None), x._value
     if shape != value.shape or (dtype is not value.dtype and dtype != value.dtype):
-        raise explain.wrong_rule(node, slot, contribution)
+        renewed = x.order > node.order  # the rule is right, but the leaf has another dtype than when it was used
+        raise explain.stale(x, node) if renewed else explain.wrong_rule(node, slot, contribution)
 
 
 def all_finite(gradients: Iterable[Any]) -> bool:

@@ -108,6 +108,16 @@ def test_a_leaf_assigned_between_two_readers_is_refused():
     np.testing.assert_array_equal(w.grad, [3.0])
 
 
+@pytest.mark.parametrize("use", [lambda w: w * w, ta.exp, ta.softmax, lambda w: ta.stack([w, w])], ids=list("abcd"))
+def test_a_module_cast_since_it_was_used_is_called_stale_and_no_rule_is_blamed(use):
+    w = ta.tensor([1.0, 2.0], requires_grad=True)
+    y = use(w).sum()
+    w.exchange(w.numpy().astype(np.float32))
+    with pytest.raises(ta.GraphError, match="was assigned new numbers after"):
+        y.backward()
+    assert w.grad is None
+
+
 def test_assigning_another_leaf_does_no_harm():
     w, other = ta.tensor([1.0], requires_grad=True), ta.tensor([1.0], requires_grad=True)
     y = w * w
