@@ -43,7 +43,8 @@ def script(path: Path) -> ModuleType:
 def printed(file: Path, seeds: Iterable[int] = range(3)) -> set[str]:
     """What a script prints in processes that hash texts differently: one thing, when nothing depends on that."""
     found = set()
-    paths = os.pathsep.join([str(ROOT), str(ROOT / "tests"), *sys.path])
+    given = filter(None, [os.environ.get("PYTHONPATH")])  # not sys.path: other tests leave folders of scripts in it
+    paths = os.pathsep.join([str(ROOT), str(ROOT / "tests"), *given])
     for seed in seeds:
         environment = {**os.environ, "PYTHONHASHSEED": str(seed), "PYTHONPATH": paths, "PYTHONUTF8": "1"}
         command = [sys.executable, str(file)]
