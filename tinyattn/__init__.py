@@ -131,7 +131,7 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*globals(), *__all__, *late.HOMES, *late.PARTS})
 
 
 # Written out, because type checkers take it as the list of what is public.
