@@ -185,7 +185,7 @@ def seed_for(output: Tensor, seed: Any, name: str) -> Any:
     if seed is None:
         if output.shape and output.size != 1:
             raise explain.seed_needed(output, name)
-        return np.ones(output.shape, output.dtype) if output.shape else _ONE[output.dtype]
+        return np.ones(output.shape, output.dtype) if output.shape else _ONE.get(output.dtype) or output.dtype.type(1)
     array = np.array(values_of(seed))
     if array.shape != output.shape:
         raise explain.seed_shape(output, name, array.shape)

@@ -136,6 +136,15 @@ def test_one_variable_in_two_inputs_of_a_joint_rule_adds_up():
         close(gradients(f, [x])[0], differences(f, [x])[0], rtol=1e-8, atol=1e-8)
 
 
+@pytest.mark.parametrize("kind", [np.int64, np.complex128])
+def test_a_result_whose_dtype_no_gradient_can_have_is_refused_in_words(kind):
+    rounding = altered(REGISTRY["exp"], name="rounding", forward=lambda x: x.astype(kind), vjps=(lambda g, y, x: g,))
+    x = ta.tensor([1.5, 2.5], requires_grad=True)
+    for y in (ta.apply(rounding, (x,)).sum(), ta.apply(rounding, (ta.sum(x),))):
+        with pytest.raises(ta.RuleError, match=f"the rule of rounding for x gave .* {np.dtype(kind)}"):
+            y.backward()
+
+
 def test_threads_may_use_one_op_at_once():
     results = []
 
