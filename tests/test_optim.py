@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 import os
 import signal
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -211,3 +213,23 @@ def test_a_gradient_that_is_nan_is_not_clipped_but_named() -> None:
     with pytest.raises(ta.NanError, match="W_q"):
         clip_gradients([a, b], 1.0)
     assert a.grad.tolist() == [3.0]
+
+
+@pytest.mark.parametrize("fewer", [0, 1])
+def test_numbers_looked_at_before_a_step_stay_whatever_this_python_counts_as_a_reference(fewer):
+    """Since Python 3.14 an argument that is only read is not counted."""
+    code = f"""
+import sys
+count = sys.getrefcount
+sys.getrefcount = lambda x: count(x) - 1 - {fewer}
+import tinyattn as ta
+w = ta.tensor([1.0, 2.0], requires_grad=True)
+step = ta.optim.SGD([w], lr=0.5)
+kept = w.data
+for _ in range(3):
+    (w * w).sum().backward()
+    step.step()
+print(kept.tolist())
+"""
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == "[1.0, 2.0]"

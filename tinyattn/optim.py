@@ -432,8 +432,11 @@ def _next_buffer(old: Any, used: np.ndarray) -> np.ndarray:
     """Where the next step may write: the array that was just given up, unless a recorded graph still holds it."""
     if old.__class__ is not np.ndarray:
         return used  # a 0-d tensor keeps a number, not the array
-    free = sys.getrefcount(old) <= 2 and old.base is None and old.flags.writeable
+    free = sys.getrefcount(old) <= _ALONE and old.base is None and old.flags.writeable
     return old if free else np.empty(used.shape, used.dtype)
+
+
+_ALONE = (lambda old: sys.getrefcount(old))(np.empty(0))  # counted where nobody else holds it: Pythons differ
 
 
 try:  # the plain functions under the signal module's: those turn numbers into enums, which costs more than a small step
