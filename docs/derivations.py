@@ -98,8 +98,8 @@ SECTIONS = (
         d = ta.derive(L, wrt=[W], dims={"X": "n d", "W": "d k"})
         """,
         "W",
-        "The gradient by the scores is the probability minus 1 at the right class, divided by the number of rows. A "
-        "line with a condition on indices has no matrix form, and is shown by indices in both views.",
+        "The gradient with respect to the scores is the probability minus 1 at the right class, divided by the number "
+        "of rows. A line with a condition on indices has no matrix form, and is shown by indices in both views.",
     ),
 )
 
@@ -136,8 +136,8 @@ def section(title: str, program: str, leaf: str, words: str) -> str:
         fence("text", derivation.text("index")),
         "Typeset:\n",
         fence("math", derivation.latex("matrix")),
-        f"The gradient by `{leaf}` without other gradients, `d.closed_form({leaf})`, and one entry of it at the size "
-        f"above, `d.expand({leaf}, entry=(0, 0))`:\n",
+        f"The gradient with respect to `{leaf}` without other gradients, `d.closed_form({leaf})`, and one entry of it "
+        f"at the size above, `d.expand({leaf}, entry=(0, 0))`:\n",
         fence("text", f"{derivation.closed_form(leaf)}\n{derivation.expand(leaf, entry=(0, 0))}"),
         "The proof, `print(d.prove())` (without its time):\n",
         fence("text", proof(derivation)),

@@ -72,10 +72,10 @@ def step(
     >>> loss = ta.sum(x * x)
     >>> print(viz.step(loss).text.split("All steps")[1])
     <BLANKLINE>
-     1. x, shape (2,), is a parameter: the gradient by it is wanted.
+     1. x, shape (2,), is a parameter: its gradient is wanted.
      2. Forward: multiply is multiply(x, x), shape (2,).
      3. Forward: loss is sum(multiply), shape ().
-     4. Backward begins: the gradient of loss by itself is 1.
+     4. Backward begins: the gradient of loss with respect to itself is 1.
      5. Contribution 1 of 1 to multiply: ...
     """
     words = Words(lang)

@@ -19,7 +19,7 @@ Both = tuple[str, str]
 """A text in English and in Chinese."""
 
 _KINDS = {
-    "parameter": ("a parameter: the gradient by it is wanted", "参数：要求对它的梯度"),
+    "parameter": ("a parameter: its gradient is wanted", "参数：要求对它的梯度"),
     "input": ("an input: no gradient is needed", "输入：不需要梯度"),
     "constant": ("a constant", "常数"),
 }
@@ -33,7 +33,10 @@ def sentence(trace: Trace, step: Step, comparison: Comparison | None = None) -> 
         return _forward(trace, node)
     if step.kind == "seed":
         if node.shape == ():
-            return (f"Backward begins: the gradient of {name} by itself is 1.", f"反向开始：{name} 对自己的梯度是 1。")
+            return (
+                f"Backward begins: the gradient of {name} with respect to itself is 1.",
+                f"反向开始：{name} 对自己的梯度是 1。",
+            )
         return (
             f"Backward begins: {name} is no single number, so each of its entries counts with weight 1.",
             f"反向开始：{name} 不是一个数，它的每个分量以权重 1 计入。",

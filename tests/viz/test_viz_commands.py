@@ -79,7 +79,7 @@ def test_step_writes_the_page_and_opens_it(lesson, tmp_path, monkeypatch, capsys
     assert page.startswith("<!doctype html>") and "S = Q @ K.mT" in page and 'lang="zh"' in page
     assert opened == [(tmp_path / "page.html").resolve().as_uri()]
     assert cli.main(["step", f"{lesson}:loss"]) == 0
-    assert "Backward begins: the gradient of loss by itself is 1." in capsys.readouterr().out
+    assert "Backward begins: the gradient of loss with respect to itself is 1." in capsys.readouterr().out
 
 
 def test_attention_in_a_picture_a_page_and_as_text(lesson, tmp_path, capsys):

@@ -320,7 +320,7 @@ def test_without_javascript_picture_and_text_are_there(browser, lesson):
         assert one(browser, "#picture svg").is_displayed() and not one(browser, "#player").is_displayed()
         items = browser.find_elements(By.CSS_SELECTOR, "#steps li")
         assert len(items) == len(steps) and items[0].is_displayed()
-        assert items[0].text == "E, shape (3, 4), is a parameter: the gradient by it is wanted."
+        assert items[0].text == "E, shape (3, 4), is a parameter: its gradient is wanted."
     finally:
         browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
 
