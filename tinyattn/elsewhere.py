@@ -7,9 +7,12 @@
 from __future__ import annotations
 
 NEAREST = {
+    "Parameter": "ta.tensor(..., requires_grad=True)",
     "arange": "ta.tensor(np.arange(...))", "argmax": "x.data.argmax(...)", "array": "ta.tensor(...)",
-    "as_tensor": "ta.tensor(...)", "asarray": "ta.tensor(...)", "baddbmm": "c + a @ b", "bmm": "a @ b",
+    "as_tensor": "ta.tensor(...)", "asarray": "ta.tensor(...)",
+    "attention": "ta.scaled_dot_product_attention(q, k, v)", "baddbmm": "c + a @ b", "bmm": "a @ b",
     "cat": "ta.concatenate([a, b])", "chunk": "ta.split(x, parts)", "clamp": "ta.clip(x, low, high)",
+    "concat": "ta.concatenate([a, b])",
     "cumsum": "a product with a triangle of ones", "enable_grad": "leave the no_grad block",
     "expm1": "ta.exp(x) - 1", "eye": "ta.tensor(np.eye(n))", "flatten": "ta.reshape(x, -1)",
     "float32": "np.float32", "float64": "np.float64", "from_numpy": "ta.tensor(array)",
