@@ -14,7 +14,7 @@ import numpy as np
 
 from tinyattn.kernels import blas, threads
 
-PART = 8_000_000  # multiplications of a part: 160 µs, against 20 to give it to another thread
+PART = 4_000_000  # multiplications of a part: 80 µs, against 20 to give it to another thread
 MOST = 8  # parts
 
 
