@@ -54,12 +54,14 @@ def rule(g: Any, y: Any, saved: Any, x: Any, targets: Any, ignore: Any, smoothin
     share = g[..., None] if reduction == "none" else g / x.dtype.type(_divisor(reduction, counts))
     if weights is not None:
         return (np.where(counts[..., None] & (share != 0), p - weights, 0.0) * share,)
-    d = p * share  # (..., c)
-    d.reshape(-1)[_places(targets, counts, x.shape[-1])] -= share[..., 0] if reduction == "none" else share
-    silent = ~counts | (share == 0)[..., 0] if reduction == "none" else ~counts | (share == 0)
+    share = share.reshape(-1) if reduction == "none" else share  # (n,) or one number
+    d = p.reshape(targets.size, x.shape[-1]) * (share[:, None] if reduction == "none" else share)
+    # (n, c), and of its own: no rule may write into a view, as the checker sees to.
+    d[np.arange(targets.size), np.where(counts, targets, 0).reshape(-1)] -= share
+    silent = ~counts.reshape(-1) | (share == 0)
     if silent.any():
         d[silent] = 0
-    return (d,)
+    return (d.reshape(p.shape),)
 
 
 def composed(x: Any, targets: Any, ignore: Any, smoothing: float, reduction: str) -> Any:

@@ -52,7 +52,7 @@ class Duck(Calculating):
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
         targets = kwargs.pop("out", None)
-        if kwargs.keys() - {"axis", "keepdims", "dtype"}:
+        if kwargs.keys() - {"axis", "keepdims", "dtype", "order"}:  # the order in memory: here is none
             raise CannotRun(f"np.{ufunc.__name__} with {', '.join(sorted(kwargs))}")
         if targets is not None:
             if method != "__call__" or len(targets) != 1 or not isinstance(targets[0], type(self)):
