@@ -1,5 +1,7 @@
 """The fast backward loop gives what the plain one gives, and refuses what that refuses."""
 
+import threading
+
 import numpy as np
 import pytest
 from support import altered, leaves_of
@@ -7,7 +9,7 @@ from support import altered, leaves_of
 import tinyattn as ta
 from tinyattn.autodiff import walk
 from tinyattn.ops import REGISTRY, Op
-from tinyattn.ops.helpers import sum_to, summed_back
+from tinyattn.ops.helpers import carefully, sum_to, summed_back
 from tinyattn.quick import quick_walk
 
 
@@ -124,3 +126,30 @@ def test_assigning_another_leaf_does_no_harm():
     other.assign([2.0])
     y.backward()
     np.testing.assert_array_equal(w.grad, [2.0])
+
+
+@pytest.mark.parametrize("use", [
+    lambda x: -ta.relu(x), lambda x: -ta.abs(x), lambda x: ta.scaled_dot_product_attention(x, x, x) * x,
+], ids=["relu", "abs", "attention"])
+def test_no_bit_depends_on_a_careful_pass_in_another_thread(use, rng):
+    numbers = rng.normal(size=(2, 400, 8)).round(1)
+
+    def gradient():
+        x = ta.tensor(numbers, requires_grad=True)
+        ta.sum(use(x)).backward()
+        return x.grad.tobytes()
+
+    alone, begun, done = gradient(), threading.Event(), threading.Event()
+
+    def other():
+        with carefully():
+            begun.set()
+            done.wait(60)
+
+    thread = threading.Thread(target=other)
+    thread.start()
+    try:
+        assert begun.wait(60) and gradient() == alone
+    finally:
+        done.set()
+        thread.join()

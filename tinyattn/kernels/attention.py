@@ -62,7 +62,7 @@ def rule(g: Any, y: Any, saved: Any, q: Any, k: Any, v: Any, keep: Any, causal: 
     """Back as it went forward; but what is not finite is left to the plain form, which looks at each entry."""
     if saved.__class__ is tuple:
         return plain_rule(g, y, saved, q, k, v, keep, causal, scale)
-    if care.wanted:
+    if care.wanted and care.here():
         return plain_rule(g, y, plain_forward(q, k, v, keep, causal, scale)[1], q, k, v, keep, causal, scale)
     from tinyattn.kernels import short, tiles
 

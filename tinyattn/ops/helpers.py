@@ -7,7 +7,7 @@ exact numbers.
 from __future__ import annotations
 
 import functools
-from _thread import allocate_lock
+from _thread import allocate_lock, get_ident
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -62,12 +62,20 @@ def with_axes(g: Any, axes: tuple[int, ...], ndim: int) -> Any:
 
 
 class Care:
-    """How many backward passes are being run carefully, in all threads: one too many only costs time."""
+    """The threads that run a backward pass carefully.
+
+    Whoever only looks for what is not finite may do so for the sake of another thread: that costs nothing but time.
+    Whoever would compute in another way asks `here`: else the last bits would depend on what other threads do.
+    """
 
     __slots__ = ("wanted",)
 
     def __init__(self) -> None:
-        self.wanted = 0
+        self.wanted: list[int] = []
+
+    def here(self) -> bool:
+        """Whether this thread is among them."""
+        return get_ident() in self.wanted
 
 
 care, _counting = Care(), allocate_lock()
@@ -81,12 +89,12 @@ def carefully() -> Iterator[None]:
     infinite or nan; recorded rules always run carefully.
     """
     with _counting:
-        care.wanted += 1
+        care.wanted.append(get_ident())
     try:
         yield
     finally:
         with _counting:
-            care.wanted -= 1
+            care.wanted.remove(get_ident())
 
 
 def at_ease(x: Any) -> bool:
@@ -94,7 +102,7 @@ def at_ease(x: Any) -> bool:
 
     ``g * np.sign(x)`` costs a third of ``np.where``, but makes nan of an infinite cotangent where the sign is 0.
     """
-    return not care.wanted and isinstance(x, _ARRAYS) and x.dtype.kind == "f"
+    return not (care.wanted and care.here()) and isinstance(x, _ARRAYS) and x.dtype.kind == "f"
 
 
 def times(g: Any, factor: Any) -> Any:
