@@ -98,13 +98,14 @@ def _numbers(data: Any, dtype: DTypeLike | None) -> np.ndarray:
     try:
         array = np.asarray(data)
         wanted = array.dtype if dtype is None else np.dtype(dtype)
-        wanted = wanted if wanted.isnative else np.dtype(wanted.type)
+        wanted = np.dtype(wanted.type) if wanted.kind in "fiub" else wanted  # the one that NumPy itself uses
     except (ValueError, TypeError, OverflowError) as error:
         raise explain.not_an_array(data, error) from None
     for kind in (array.dtype, wanted):  # what is given first: NumPy would make nan of None, and drop imaginary parts
         if kind.kind not in "fiub" or kind.itemsize > 8:
             raise explain.not_numbers(kind)
-    return array.astype(wanted, copy=False)
+    array = array.astype(wanted, copy=False)
+    return array if array.dtype is wanted else array.view(wanted)  # what a pickle gives is only equal
 
 
 def hides_entries(data: Any) -> bool:

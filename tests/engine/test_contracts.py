@@ -481,6 +481,14 @@ def test_numbers_in_another_byte_order_are_taken_in_the_machine_s_own():
 # -- copies and pickles ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16, np.int64, bool])
+def test_an_array_out_of_a_pickle_takes_the_fast_ways_too(dtype):
+    """Its dtype is a copy, equal to NumPy's own; the engine asks whether two dtypes are the same object."""
+    array = pickle.loads(pickle.dumps(np.ones(3, dtype)))
+    for x in (ta.tensor(array), ta.tensor(array, dtype=array.dtype), (ta.tensor([True]) * array).inputs[1]):
+        assert x.dtype is np.dtype(dtype) is x.data.dtype
+
+
 def test_a_leaf_can_be_copied_and_pickled_with_name_and_numbers():
     w = ta.tensor(np.ones((2, 2), "float32"), requires_grad=True, name="W_q")
     w.grad = np.full((2, 2), 3.0)
