@@ -18,7 +18,7 @@ from workloads import TOLERANCE, WORKLOADS, numbers, truth, worst_error
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 PAUSE = 0.05  # seconds between bursts, so that threads that spin have gone to sleep
-NEEDS = {"tape": "numpy", "compiled": "numpy", "products": "numpy", "jax": "jax", "torch": "torch",
+NEEDS = {"tape": "numpy", "nameless": "numpy", "compiled": "numpy", "products": "numpy", "jax": "jax", "torch": "torch",
          "torch fused": "torch", "torch compile": "torch"}  # fmt: skip
 
 

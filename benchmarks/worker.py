@@ -21,6 +21,7 @@ from typing import Any
 HERE = os.path.dirname(os.path.abspath(__file__))
 ENGINES = {  # name -> module, and settings of that module
     "tape": ("adapter_tape", {}),
+    "nameless": ("adapter_nameless", {}),
     "compiled": ("adapter_compiled", {}),
     "torch": ("adapter_torch", {"way": "eager"}),
     "torch fused": ("adapter_torch", {"way": "fused"}),

@@ -119,6 +119,7 @@ def page(found: dict[str, Any]) -> str:
         "![Each goal as a bar: measured divided by the goal](performance/goals.svg)\n",
         markdown(["work", "what", "dtype", "measured", "goal", "verdict"], map(goal_cells, found["rows"])),
         "## Times\n\n" + markdown(["", "what"], ([name, work.what] for name, work in WORKLOADS.items())),
+        "`tape` is everyday use, `nameless` the same inside `ta.no_names()`, `compiled` what `ta.compile` makes.\n",
         markdown(["work", "dtype", "engine", "best step", "processor time", "memory", "error"], time_cells(found)),
         "## How the cost grows\n",
         "![Cost against size, both in powers: straight lines](performance/growth.svg)\n",

@@ -81,7 +81,7 @@ from tinyattn.functions import (
     transpose,
     where,
 )
-from tinyattn.mode import no_grad, scope
+from tinyattn.mode import no_grad, no_names, scope
 from tinyattn.ops import Op
 
 __version__ = "0.1.0"
@@ -144,7 +144,7 @@ __all__ = [
     "embedding", "erf", "exp", "expand_dims", "flip", "gelu", "grad", "hessian", "hvp", "index",
     "jacobian", "jvp", "layer_norm", "leaky_relu", "log", "log_softmax", "logsumexp", "masked_fill",
     "matmul", "matrix_transpose", "max", "maximum", "mean", "min", "minimum", "moveaxis", "mse",
-    "multiply", "negative", "no_grad", "norm", "one_hot", "outer", "pad", "power", "prod", "reciprocal",
+    "multiply", "negative", "no_grad", "no_names", "norm", "one_hot", "outer", "pad", "power", "prod", "reciprocal",
     "relu", "reshape", "rms_norm", "scaled_dot_product_attention", "scope", "set_threads", "show_versions",
     "sigmoid", "silu", "sin", "size_of", "softmax", "softplus", "split", "sqrt", "square", "squeeze", "stack",
     "std", "subtract", "sum", "swapaxes", "sweep", "take_along_axis", "tanh", "tensor", "trace", "transpose",

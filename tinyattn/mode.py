@@ -23,15 +23,15 @@ mode = Mode()
 
 
 class Switches:
-    """How many blocks, in all threads, have a switch not at rest.
+    """How many blocks, in all threads, have a switch not at rest, and how many are without names.
 
-    Recording asks this plain number first, because asking a thread-local costs four times as much.
+    Recording asks these plain numbers first, because asking a thread-local costs four times as much.
     """
 
-    __slots__ = ("set",)
+    __slots__ = ("nameless", "set")
 
     def __init__(self) -> None:
-        self.set = 0
+        self.set, self.nameless = 0, 0
 
 
 switches = Switches()
@@ -70,6 +70,32 @@ def no_grad() -> Iterator[None]:
     """
     with switched(recording=False):
         yield
+
+
+@contextmanager
+def no_names() -> Iterator[None]:
+    """Record results without the learner's names and lines, in all threads, for what nobody will draw.
+
+    Pictures then call a result after its operation, and errors do not say where it was made.  It saves some 80
+    nanoseconds for each operation, a twentieth of a small one with its way back.
+
+    Examples
+    --------
+    >>> import tinyattn as ta
+    >>> x = ta.tensor(2.0, requires_grad=True)
+    >>> with ta.no_names():
+    ...     y = x * x
+    >>> z = x * x
+    >>> y.name, z.name
+    (None, 'z')
+    """
+    with _counting:
+        switches.nameless += 1
+    try:
+        yield
+    finally:
+        with _counting:
+            switches.nameless -= 1
 
 
 @contextmanager

@@ -69,9 +69,7 @@ class Noted:
         self.slot, self.default = slot, default
 
     def __get__(self, x: Any, owner: Any = None) -> Any:
-        if x is None:
-            return self
-        return self.default if x.notes is None else getattr(x.notes, self.slot)
+        return self if x is None else self.default if x.notes is None else getattr(x.notes, self.slot)
 
     def __set__(self, x: Any, value: Any) -> None:
         if x.notes is not None or value is not self.default:
@@ -280,11 +278,8 @@ class Tensor:
 
     @grad.setter
     def grad(self, value: ArrayLike | None) -> None:
-        if value is None:
-            self._grad = None
-            return
-        array = np.array(value, dtype=self.dtype)
-        if array.shape != self.shape:
+        array = None if value is None else np.array(value, dtype=self.dtype)
+        if array is not None and array.shape != self.shape:
             raise ShapeError(f"{names.describe(self)}.grad must have that shape; the array given has {array.shape}.")
         self._grad = array
 
@@ -567,6 +562,9 @@ def _recorded(op: ops.Op, value: Any, left: Any, right: Any, params: Any, requir
     node.params, node.requires_grad, node.notes, node.order = params, requires, None, new_order()
     if switches.set:
         return _recorded_specially(node, _frame(2))
+    if switches.nameless:
+        node.code, node.lasti = None, -1
+        return node
     # Note where in the learner's code this is: code object and offset, which cost next to nothing to keep.
     frame: Any = _frame(up)
     code = frame.f_code
@@ -588,7 +586,7 @@ def _recorded(op: ops.Op, value: Any, left: Any, right: Any, params: Any, requir
 
 def _recorded_specially(node: Tensor, frame: Any) -> Tensor:
     """What is rarer than a plain recorded operation: no_grad, scopes, detect_nan, rules being recorded."""
-    if mode.rule_of is not None:  # the nodes of a recorded rule stand where the op stands that it belongs to
+    if mode.rule_of is not None or switches.nameless:  # nodes of a recorded rule stand where its op stands
         node.code, node.lasti, node.site = None, -1, mode.rule_of
     else:
         note_place(node, frame)

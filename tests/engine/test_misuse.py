@@ -252,6 +252,7 @@ NOT_HERE = {
     "hvp",
     "elementwise_grad",
     "no_grad",
+    "no_names",
     "scope",
     "set_threads",
     "backward_in_parts",

@@ -312,3 +312,23 @@ def test_a_scope_may_have_any_text():
     with ta.scope('头 1 <&> "x"'):
         y = x * 2
     assert y.scope == ('头 1 <&> "x"',)
+
+
+def test_without_names_results_go_by_their_operation_and_all_else_is_as_before():
+    x = leaf(2)
+    with ta.no_names(), ta.no_names():
+        y = x * 2
+        with ta.scope("inside"):
+            z = ta.exp(y)
+    w = z + y
+    assert (y.name, z.name, w.name) == (None, None, "w") and z.scope == ("inside",)
+    graph = ta.Graph.of(w)
+    assert [(node.name, node.line > 0) for node in graph.nodes if node.op] == [
+        ("multiply", False), ("exp", False), ("w", True)
+    ]
+    w.sum().backward()
+    np.testing.assert_allclose(x.grad, 2 + 2 * np.exp(2 * x.data))
+    with pytest.raises(KeyError), ta.no_names():
+        raise KeyError
+    v = x + x
+    assert v.name == "v"
