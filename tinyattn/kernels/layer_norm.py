@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tinyattn.kernels.small import column_sums, row_sums
+from tinyattn.kernels.small import column_sums, row_squares, row_sums
 from tinyattn.ops.helpers import where_asked
 from tinyattn.ops.reductions import size_of
 
@@ -16,7 +16,7 @@ def forward(x: Any, gain: Any, bias: Any, eps: float) -> tuple[Any, Any]:
     """The rows, normalised, scaled and shifted; kept are the normalised rows and one over their spread."""
     n = x.shape[-1]
     z = x - row_sums(x) / n  # (..., n)
-    r = 1 / np.sqrt(np.vecdot(z.conj(), z)[..., None] / n + eps)  # (..., 1)  vecdot conjugates; complex steps do not
+    r = 1 / np.sqrt(row_squares(z) / n + eps)  # (..., 1)
     z *= r  # in memory that is there: a new array costs more than numbers
     y = z * gain
     y += bias

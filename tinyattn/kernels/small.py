@@ -49,6 +49,13 @@ def row_sums(x: Any, weights: Any = None) -> Any:
     return np.add.reduce(x if weights is None else x * weights, axis=-1, keepdims=True)
 
 
+def row_squares(x: Any) -> Any:
+    """The sums of the squares of rows, (..., 1); of real numbers without an array for the squares."""
+    if x.__class__ is ndarray and x.dtype.char in "fd":
+        return np.vecdot(x, x)[..., None]
+    return row_sums(x * x)
+
+
 def sum_of_all(x: Any) -> Any:
     """The sum of all numbers; of few it is a product with ones, at half of a reduction's cost."""
     if x.__class__ is ndarray and (size := x.size) <= FEW and (kind := x.dtype.char) in "fd":
