@@ -322,7 +322,7 @@ def test_without_names_results_go_by_their_operation_and_all_else_is_as_before()
             z = ta.exp(y)
     w = z + y
     assert (y.name, z.name, w.name) == (None, None, "w") and z.scope == ("inside",)
-    graph = ta.Graph.of(w)
+    graph = ta.Graph.of(w, variables={})
     assert [(node.name, node.line > 0) for node in graph.nodes if node.op] == [
         ("multiply", False), ("exp", False), ("w", True)
     ]
