@@ -43,8 +43,6 @@ AT_EXPLICIT_SIZES = {
     "einsum": "a diagonal",
     "max": "of one number",
     "min": "of one number",
-    "cross_entropy": "targets as numbers",
-    "scaled_dot_product_attention": "masks as numbers",
 }
 
 
@@ -61,14 +59,14 @@ def test_rule_is_proved_for_all_sizes_or_agrees_with_sympy(op):
         assert EXPLICIT in verdicts
 
 
-@pytest.mark.parametrize("name", AT_EXPLICIT_SIZES)
+@pytest.mark.parametrize("name", CALLS)
 def test_rule_that_has_no_proof_for_all_sizes_agrees_with_sympy_at_sizes_1_to_4(name):
     proof = prove_at_sizes(REGISTRY[name])
     assert proof and proof.verdict == "agrees with SymPy at sizes 1, 2, 3, 4", str(proof)
 
 
 def test_every_operation_without_proof_for_all_sizes_has_calls_at_explicit_ones():
-    assert set(CALLS) == set(AT_EXPLICIT_SIZES)
+    assert set(AT_EXPLICIT_SIZES) <= set(CALLS)
     with pytest.raises(ArgumentError, match="no calls of tanh"):
         prove_at_sizes(REGISTRY["tanh"])
 

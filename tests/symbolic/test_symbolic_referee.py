@@ -2,7 +2,6 @@
 others.
 """
 
-
 import numpy as np
 import pytest
 from symbolic.models import MODELS, attention, causal, relu_attention, self_attention

@@ -16,6 +16,7 @@ from collections.abc import Iterable, Mapping
 
 from tinyattn.errors import GraphError
 from tinyattn.symbolic.canonical import Heads, collected, expression_key
+from tinyattn.symbolic.holding import Brackets
 from tinyattn.symbolic.pulling import slopes, winners
 from tinyattn.symbolic.reading import raised
 from tinyattn.symbolic.terms import (
@@ -83,34 +84,42 @@ class Expander:
         The heads of the derivation.
     meanings : mapping of Quantity to (indices, formula)
         Quantities to be replaced.
+    everywhere : mapping of Head to int
+        Brackets that are known to be 1, or 0, at all indices.
     """
 
-    def __init__(self, heads: Heads, meanings: Mapping[Quantity, tuple[tuple[Index, ...], Expr]]) -> None:
-        self.heads, self.meanings = heads, meanings
+    def __init__(
+        self, heads: Heads, meanings: Mapping[Quantity, tuple[tuple[Index, ...], Expr]],
+        everywhere: Mapping[Head, int] | None = None,
+    ) -> None:  # fmt: skip
+        self.heads, self.meanings, self.brackets = heads, meanings, Brackets(heads, everywhere)
 
     def expand(self, expr: Expr) -> list[Term]:
         """Give the terms of a formula, none with a parenthesis to a positive whole power."""
         done: list[Term] = []
         waiting = list(reversed(expr))
         while waiting:
-            term = waiting.pop()
-            if term.coef == 0:
+            found = self.brackets.term(waiting.pop())
+            if found is None or found.coef == 0:
                 continue
-            split = self._split(term)
+            term = found
+            split = self._split(term) or self._split(term, negations=True)
             if split is None and contradictory(term):
                 continue
             if split is None:
-                done.append(one_hot_summed(settled(without_needless(term))))
+                done.append(one_hot_summed(settled(term)))
             else:
                 waiting.extend(split)
             if len(done) + len(waiting) > TOO_MANY_TERMS:
                 raise GraphError("the proof of the whole derivation has too many terms; prove it node by node.")
         return done
 
-    def _split(self, term: Term) -> list[Term] | None:
-        """Open the first factor that is not atomic; None if there is none."""
+    def _split(self, term: Term, negations: bool = False) -> list[Term] | None:
+        """Open the first factor that is not atomic; None if there is none. Negated brackets come last, for as long as
+        they stand whole, they say something of what is beside.
+        """
         for place, (head, at, power) in enumerate(term.factors):
-            inside = self._inside(head, at, power)
+            inside = self._negated(head, at) if negations else self._inside(head, at, power)
             if inside is None:
                 continue
             rest = Term(term.coef, term.factors[:place] + term.factors[place + 1 :], term.dummies, term.sizes)
@@ -140,6 +149,12 @@ class Expander:
             return self._logarithms(opened(head, at))
         if head.kind == "cond" and head.data == "<":
             return self._parted(head, at)
+        return None
+
+    def _negated(self, head: Head, at: tuple[Index, ...]) -> Expr | None:
+        """Write [a ≠ b] as 1 - [a = b], and [c = 0] as 1 - [c = 1] for an array of zeros and ones."""
+        if head.kind == "cond" and head.data == "!=":
+            return Term(), Term(-1, self._holds("==", opened(head, at, 0), opened(head, at, 1)).factors)
         if head.kind == "cond" and head.data == "==" and _is_false(head):
             return Term(), Term(-1, self._holds("==", opened(head, at, 1) or opened(head, at, 0), (Term(),)).factors)
         return None
@@ -176,7 +191,7 @@ class Expander:
     def _parted(self, head: Head, at: tuple[Index, ...]) -> Expr | None:
         """Part [max(x, a) < b] into [x < b] [a < b], and decide a bracket between two numbers."""
         left, right = opened(head, at, 0), opened(head, at, 1)
-        numbers = [_number_of(left), _number_of(right)]
+        numbers = [number_of(left), number_of(right)]
         if None not in numbers:
             return (Term(),) if (numbers[0] or 0) < (numbers[1] or 0) else ()
         for side, word in ((left, "maximum"), (right, "minimum")):
@@ -205,7 +220,7 @@ def _positive(factor: Factor) -> bool:
     return head.kind == "fn" and head.data == "exp"
 
 
-def _number_of(expr: Expr) -> float | None:
+def number_of(expr: Expr) -> float | None:
     """Give the number that a formula without entries stands for."""
     total = 0.0
     for term in expr:
@@ -228,21 +243,6 @@ def _is_false(head: Head) -> bool:
         return False
     inside = other[0].factors[0][0]
     return inside.kind == "ref" and bool(inside.data.boolean)
-
-
-def without_needless(term: Term) -> Term:
-    """Drop [g ≠ 0] beside the factor g itself: where the bracket is 0, so is g."""
-    if not any(head.kind == "cond" and head.data == "!=" for head, _, _ in term.factors):
-        return term
-    beside = {(head, at) for head, at, power in term.factors if power > 0}
-    kept = []
-    for head, at, power in term.factors:
-        if head.kind == "cond" and head.data == "!=" and not (head.inners[0] and head.inners[1]):
-            value = opened(head, at, 0) or opened(head, at, 1)
-            if len(value) == 1 and not value[0].dummies and {factor[:2] for factor in value[0].factors} <= beside:
-                continue
-        kept.append((head, at, power))
-    return Term(term.coef, tuple(kept), term.dummies, term.sizes)
 
 
 def contradictory(term: Term) -> bool:

@@ -16,7 +16,8 @@ from tinyattn.errors import TinyattnError
 from tinyattn.symbolic.derivation import Lines
 from tinyattn.symbolic.opbook import CallGraph, weighted_sum
 from tinyattn.symbolic.proving import Expander, difference
-from tinyattn.symbolic.scope import NotTraceable, Scope
+from tinyattn.symbolic.recognising import OWN
+from tinyattn.symbolic.scope import ImpossibleError, NotTraceable, Scope
 from tinyattn.symbolic.terms import Expr, Index, Quantity, Term, fresh
 from tinyattn.symbolic.tracing import Traced
 from tinyattn.symbolic.ways import Formula
@@ -24,6 +25,8 @@ from tinyattn.symbolic.ways import Formula
 ALL_SIZES = "proved for all sizes"
 EXPLICIT = "agrees with SymPy at this size"
 WRONG = "WRONG"
+TOO_MANY_ANSWERS = 32
+NO_TRACE = (NotTraceable, TinyattnError, TypeError, AttributeError, ValueError, LookupError, ArithmeticError)
 
 
 class RuleProof:
@@ -69,17 +72,26 @@ def prove_rule(op: Any, inputs: Sequence[Any], params: Mapping[str, Any]) -> Rul
     try:
         mismatch = _proved(op, graph, params)
         away = mismatch is not None and bool(op.kinks) and _proved(op, graph, params, away=True) is None
-    except (NotTraceable, TinyattnError, TypeError, AttributeError, ValueError, LookupError, ArithmeticError) as reason:
-        why = str(reason).splitlines()[0] if str(reason) else type(reason).__name__
-        return rule_at_this_size(op, inputs, params, why)
+        why = "" if mismatch is None else f"the terms of the rule for {mismatch} could not be matched"
+    except NO_TRACE as reason:
+        mismatch, away, why = "", False, str(reason).splitlines()[0] if str(reason) else type(reason).__name__
     if mismatch is None:
         return RuleProof(op.name, ALL_SIZES)
-    wrong = _against_formula(op, graph, inputs, params)
-    if wrong is None and away:
-        return RuleProof(op.name, ALL_SIZES, f"away from the kink: {op.kinks}")
+    proved = away or _proved_at_own_lengths(op, graph, params)
+    wrong = _against_formula(op, graph, inputs, params) if proved or mismatch else None
     if wrong is not None:
         return wrong
-    return rule_at_this_size(op, inputs, params, f"the terms of the rule for {mismatch} could not be matched")
+    if proved:
+        return RuleProof(op.name, ALL_SIZES, f"away from the kink: {op.kinks}" if away else "")
+    return rule_at_this_size(op, inputs, params, why)
+
+
+def _proved_at_own_lengths(op: Any, graph: CallGraph, params: Mapping[str, Any]) -> bool:
+    """Trace the rule with lengths that nothing else has, growing and falling: it may ask which axis is longer."""
+    try:
+        return all(_proved(op, graph, params, own=own) is None for own in (OWN, OWN[::-1]))
+    except NO_TRACE:
+        return False
 
 
 def _against_formula(op: Any, graph: CallGraph, inputs: Sequence[Any], params: Mapping[str, Any]) -> RuleProof | None:
@@ -92,21 +104,43 @@ def _against_formula(op: Any, graph: CallGraph, inputs: Sequence[Any], params: M
     )
 
 
-def _proved(op: Any, graph: CallGraph, params: Mapping[str, Any], away: bool = False) -> str | None:
-    """Give the first input whose rule is not proved; None if all are, whatever `any` answers."""
-    mismatch, asked = _mismatch(op, graph, params, True, away)
-    return mismatch if mismatch is not None or not asked else _mismatch(op, graph, params, False, away)[0]
+def _proved(
+    op: Any, graph: CallGraph, params: Mapping[str, Any], away: bool = False, own: Sequence[int] = ()
+) -> str | None:
+    """Give the first input whose rule is not proved; None if all are, whatever is answered to each question."""
+    waiting: list[tuple[bool, ...]] = [()]
+    for answers in waiting:
+        mismatch, asked = _mismatch(op, graph, params, answers, away, own)
+        if mismatch is not None:
+            return mismatch
+        waiting += [(*asked[:at], not asked[at]) for at in range(len(answers), len(asked))]
+        if len(waiting) > TOO_MANY_ANSWERS:
+            raise NotTraceable("too many branches on values")
+    return None
 
 
 def _mismatch(
-    op: Any, graph: CallGraph, params: Mapping[str, Any], answer: bool, away: bool
-) -> tuple[str | None, bool]:
-    """Give the first input whose rule is not the derived cotangent, term by term, and whether `any` was asked."""
+    op: Any, graph: CallGraph, params: Mapping[str, Any], answers: Sequence[bool], away: bool, own: Sequence[int]
+) -> tuple[str | None, list[bool]]:
+    """Give the first input whose rule is not the derived cotangent, term by term, and the answers that were given."""
     leaves = [node.index for node in graph.nodes if node.op is None]
     lines = Lines(graph, leaves, seeded=True)
-    result = lines.quantities[graph.outputs[0]]
     classes = dict.fromkeys(cls for quantity in lines.quantities.values() for cls in quantity.classes)
-    scope = Scope(lines.heads, lines.axes.lengths.length, tuple(classes), answer, away)
+    parameters = lines.definitions.parameters.values()
+    classes |= dict.fromkeys(cls for quantity in parameters for cls in quantity.classes)
+    lengths = list(lines.axes.lengths.length)
+    for cls, length in zip(classes, own, strict=False):
+        lengths[cls] = length
+    scope = Scope(lines.heads, lengths, tuple(classes), answers, away)
+    try:
+        return _unlike(op, lines, scope, leaves, params), scope.asked
+    except ImpossibleError:
+        return None, scope.asked
+
+
+def _unlike(op: Any, lines: Lines, scope: Scope, leaves: Sequence[int], params: Mapping[str, Any]) -> str | None:
+    """Trace the rule in a scope; give the first input for which it is not the derived cotangent."""
+    graph, result = lines.graph, lines.quantities[lines.graph.outputs[0]]
     arrays = [Traced.of(scope, lines.quantities[leaf]) for leaf in leaves]
     g = Traced.of(scope, lines.adjoint(graph.outputs[0]))
     y: Any = Traced.of(scope, result)
@@ -116,14 +150,14 @@ def _mismatch(
         y, saved = op.forward(*arrays, *values)
     rules = op.pull(g, y, saved, arrays, tuple(values), [True] * len(arrays))
     out, meaning = lines.forward[-1].out, lines.forward[-1].definition
-    expander = Expander(lines.heads, {result: (out, meaning)})
+    expander = Expander(lines.heads, {result: (out, meaning)}, scope.everywhere)
     for leaf, found in zip(leaves, rules, strict=True):
         line = next(each for each in lines.backward if each.node == leaf)
         if found is None:
             found = arrays[0]._new(tuple(tuple(Index(c) for c in axis) for axis in lines.quantities[leaf].axes), ())
         if not _same(lines, expander, found, lines.unnamed(line.expr), line.out, lines.quantities[leaf]):
-            return lines.quantities[leaf].name, scope.asked
-    return None, scope.asked
+            return lines.quantities[leaf].name
+    return None
 
 
 def _traced_params(scope: Scope, lines: Lines, node: Any, params: Mapping[str, Any]) -> list[Any]:

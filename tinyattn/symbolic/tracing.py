@@ -13,17 +13,18 @@ from typing import Any
 
 import numpy as np
 
-from tinyattn.symbolic.canonical import Heads
+from tinyattn.symbolic.holding import exponential, raised_apart
+from tinyattn.symbolic.picking import Picking, is_count, multiplied
+from tinyattn.symbolic.proving import number_of
 from tinyattn.symbolic.pulling import heads_group
-from tinyattn.symbolic.reading import raised
+from tinyattn.symbolic.recognising import UNUSUAL, array_formula, product_of_lengths
 from tinyattn.symbolic.scope import NotTraceable, Scope, SymbolicLength
-from tinyattn.symbolic.terms import Exact, Expr, Index, Quantity, Term, fresh, opened, scaled, settled, times
+from tinyattn.symbolic.terms import Expr, Index, Quantity, Term, fresh, opened, scaled, settled, times
 
 Axes = tuple[tuple[Index, ...], ...]
-UNUSUAL = 50  # a plain number from here on that is the length of one axis is taken for that length
 
 
-class Traced:
+class Traced(Picking):
     """An array whose general entry is a formula over the indices of its axes."""
 
     __array_priority__ = 1000
@@ -32,6 +33,8 @@ class Traced:
     def __init__(self, scope: Scope, axes: Axes, expr: Expr) -> None:
         self.scope, self.axes, self.expr = scope, axes, expr
         self.heads, self.lengths = scope.heads, scope.lengths
+        self.viewed: Traced | None = None  # the array that this one shows in another shape: writing reaches it
+        self.opposite: Traced | None = None  # for a condition that was made by `~`
 
     @classmethod
     def of(cls, scope: Scope, quantity: Quantity) -> Traced:
@@ -53,6 +56,11 @@ class Traced:
         return SymbolicLength(math.prod(self.lengths[index.cls] for index in axis), tuple(index.cls for index in axis))
 
     @property
+    def size(self) -> int:
+        """The number of entries."""
+        return self._length(tuple(index for axis in self.axes for index in axis))
+
+    @property
     def ndim(self) -> int:
         """The number of axes."""
         return len(self.axes)
@@ -70,6 +78,8 @@ class Traced:
     def _becomes(self, other: Traced) -> Traced:
         """Be overwritten, as an array is by `out=`."""
         self.axes, self.expr = other.axes, other.expr
+        if self.viewed is not None:
+            self.viewed.expr = other.expr  # of the same indices
         return self
 
     def _lifted(self, other: Any) -> Traced:
@@ -83,7 +93,7 @@ class Traced:
         """Give 0, 1, 2, ... along a whole axis as the index of that axis."""
         classes = [cls for cls in self.scope.classes if self.lengths[cls] == array.size]
         if array.ndim != 1 or len(classes) != 1 or not np.array_equal(array, np.arange(array.size)):
-            raise NotTraceable("an array of numbers")
+            return self._new(*array_formula(self.scope, array))
         index = Index(classes[0])
         return self._new(((index,),), (Term(factors=(self.heads.index(index),)),))
 
@@ -103,9 +113,11 @@ class Traced:
                 if len(classes) == 1:
                     return (Term(sizes=((classes[0], Fraction(1, power)),)),)
         if isinstance(value, int) and value >= UNUSUAL and not isinstance(value, SymbolicLength):
-            classes = [cls for cls in self.scope.classes if self.lengths[cls] == value]
-            if len(classes) == 1:
-                return (Term(sizes=((classes[0], 1),)),)
+            if value in self.scope.counted:
+                return self.scope.counted[value]
+            made = product_of_lengths(self.scope, value)
+            if made is not None:
+                return (made,)
         return _number(value)
 
     def astype(self, dtype: Any) -> Traced:
@@ -133,7 +145,7 @@ class Traced:
 
     def __mul__(self, other: Any) -> Traced:
         axes, left, right = self._aligned(self._lifted(other))
-        return self._new(axes, _product(self.heads, left, right))
+        return self._new(axes, multiplied(self.heads, left, right))
 
     __rmul__ = __mul__
 
@@ -158,19 +170,8 @@ class Traced:
             exact = right[0].coef if len(right) == 1 and not right[0].factors and not right[0].sizes else None
             if exact is None:
                 return self._new(axes, (Term(factors=(self.heads.make("fn", "power", (left, right)),)),))
-            return self._new(axes, (self._raised(left, exact),))
-        return self._new(self.axes, (self._raised(self.expr, Fraction(power)),))
-
-    def _raised(self, expr: Expr, power: Exact) -> Term:
-        """Raise, taking factors that a sum does not touch out of it first."""
-        if len(expr) == 1 and expr[0].dummies and power == int(power):
-            term = expr[0]
-            touched = [factor for factor in term.factors if any(index in term.dummies for index in factor[1])]
-            outside = tuple(factor for factor in term.factors if factor not in touched)
-            inside = Term(1, tuple(touched), term.dummies)
-            front = raised(self.heads, (Term(term.coef, outside, (), term.sizes),), power)
-            return times(front, raised(self.heads, (inside,), power))
-        return raised(self.heads, expr, power)
+            return self._new(axes, (raised_apart(self.heads, left, exact),))
+        return self._new(self.axes, (raised_apart(self.heads, self.expr, Fraction(power)),))
 
     def __truediv__(self, other: Any) -> Traced:
         return self * self._lifted(other) ** -1
@@ -222,15 +223,13 @@ class Traced:
             return self * other
         if not np.any(other):
             return np.zeros((), dtype=bool)
-        if np.all(other):
-            return self
-        raise NotTraceable("a condition on numbers")
+        return self if np.all(other) else self * other
 
     __rand__ = __and__
 
     def __or__(self, other: Any) -> Any:
         if isinstance(other, Traced):
-            return 1 - (1 - self) * (1 - other)
+            return ~(~self & ~other)
         if np.any(other):
             raise NotTraceable("a condition on numbers")
         return self
@@ -238,15 +237,32 @@ class Traced:
     __ror__ = __or__
 
     def __invert__(self) -> Traced:
+        if self.opposite is not None:
+            return self.opposite
+        made = 1 - self
         if len(self.expr) == 1 and len(self.expr[0].factors) == 1:  # the opposite of [g = 0] is [g ≠ 0]
             head, at, _ = self.expr[0].factors[0]
-            if head.kind == "cond" and head.data == "==":
+            if head.kind == "cond" and head.data in ("==", "!=") and not self.expr[0].dummies:
                 sides = (opened(head, at, 0), opened(head, at, 1))
-                return self._new(self.axes, (Term(factors=(self.heads.make("cond", "!=", sides),)),))
-        return 1 - self
+                sign = "!=" if head.data == "==" else "=="
+                made = self._new(self.axes, (Term(factors=(self.heads.make("cond", sign, sides),)),))
+        made.opposite = self
+        return made
 
     def __bool__(self) -> bool:
-        raise NotTraceable("a branch on values")
+        number = number_of(self.expr)
+        if number is None:
+            raise NotTraceable("a branch on values")
+        return bool(number)
+
+    def __int__(self) -> int:
+        """Give a whole number that stands for the formula; or 0, where a count may be that."""
+        if self.ndim or not is_count(self.expr):
+            raise NotTraceable("a whole number made of values")
+        if self.scope.ask():
+            return self.scope.number_for(self.expr)
+        self.scope.fix(self.expr, 0)
+        return 0
 
     # -- shape ------------------------------------------------------------------------------------------------
 
@@ -296,56 +312,9 @@ class Traced:
             axes[-1] += tuple(flat)
         elif flat:
             raise NotTraceable("a reshape across axes")
-        return self._new(tuple(axes), self.expr)
-
-    def __getitem__(self, key: Any) -> Traced:
-        parts = list(key) if isinstance(key, tuple) else [key]
-        if Ellipsis in [part for part in parts if not isinstance(part, (np.ndarray, Traced))]:
-            at = parts.index(Ellipsis)
-            missing = self.ndim - sum(part is not None and part is not Ellipsis for part in parts)
-            parts[at : at + 1] = [slice(None)] * missing
-        axes, rest = [], list(self.axes)
-        for part in parts:
-            axis = () if part is None else rest.pop(0)
-            if part is None or (isinstance(part, slice) and part == slice(None)):
-                axes.append(axis)
-            elif axis or not isinstance(part, int):  # the one entry of a kept axis may be read by number
-                raise NotTraceable("entries by number")
-        return self._new((*axes, *rest), self.expr)
-
-    def _at(self, index: Any, axis: int) -> tuple[Traced, tuple[Index, ...]]:
-        """Give [index = j] for every place j along an axis, and the index that j is; one place in each row."""
-        whole = self.axes[axis]
-        if not isinstance(index, Traced) or len(whole) != 1 or index.axes[axis]:
-            raise NotTraceable("places that are not one in each row")
-        own = (Index(whole[0].cls),)
-        every = self._new((), (Term(factors=(self.heads.index(own[0]),)),))
-        wide = index._compared(every, "==")
-        return wide._new((*wide.axes[:axis], own, *wide.axes[axis + 1 :]), wide.expr), own
-
-    def taken(self, index: Any, axis: int) -> Traced:
-        """Read one entry in each row, as np.take_along_axis."""
-        hot, _ = self._at(index, axis % self.ndim)
-        return (self * hot).sum(axis=axis % self.ndim, keepdims=True)
-
-    def put(self, index: Any, values: Any, axis: int) -> None:
-        """Write one entry in each row, as np.put_along_axis."""
-        hot, _ = self._at(index, axis % self.ndim)
-        self._becomes(self + hot * (self._lifted(values) - self.taken(index, axis)))
-
-    def any(self, axis: Any = None, keepdims: bool = False) -> bool:
-        """Answer as the scope says: a rule that asks is traced once for each answer."""
-        if axis is not None:
-            raise NotTraceable("a branch on values")
-        self.scope.asked = True
-        return self.scope.answer
-
-    def __setitem__(self, key: Any, value: Any) -> None:
-        if not isinstance(key, Traced) or value != 0:
-            raise NotTraceable("entries by number")
-        while key.ndim < self.ndim:
-            key = key._with_axis(key.ndim)
-        self._becomes(self * ~key)
+        made = self._new(tuple(axes), self.expr)
+        made.viewed = self
+        return made
 
     # -- reductions -------------------------------------------------------------------------------------------
 
@@ -394,6 +363,8 @@ class Traced:
         if method == "__call__" and ufunc in _BINARY:
             left = inputs[0] if isinstance(inputs[0], Traced) else self._lifted(inputs[0])
             return _BINARY[ufunc](left, inputs[1])
+        if method == "__call__" and ufunc is np.isfinite:
+            return self._new(self.axes, (Term(),))
         if method == "__call__" and ufunc in _UNARY:
             return inputs[0]._function(_UNARY[ufunc])
         raise NotTraceable(f"np.{ufunc.__name__}")
@@ -403,12 +374,8 @@ class Traced:
             return -self
         if name == "sqrt":
             return self ** Fraction(1, 2)
-        if name == "exp":  # exp of a sum is a product, so that a shift by the maximum cancels
-            factors = tuple(self.heads.make("fn", "exp", ((term,),)) for term in self.expr)
-            term = Term()
-            for factor in factors:
-                term = times(term, Term(factors=(factor,)))
-            return self._new(self.axes, (term,))
+        if name == "exp":
+            return self._new(self.axes, (exponential(self.heads, self.expr),))
         return self._new(self.axes, (Term(factors=(self.heads.make("fn", name, (self.expr,)),)),))
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
@@ -424,19 +391,20 @@ class Traced:
             return args[0].put(args[1], args[2], kwargs.get("axis", args[3] if len(args) > 3 else -1))
         if function is np.einsum:
             return _einsum(*args)
-        if function in (np.any, np.isfinite):
+        if function is np.any:
             raise NotTraceable("a branch on values")
         raise NotTraceable(f"np.{function.__name__}")
 
-    def _chosen(self, condition: Any, a: Any, b: Any) -> Traced:
-        if isinstance(condition, np.ndarray) and condition.all():
-            return self._lifted(a)
-        if not isinstance(condition, Traced):
-            raise NotTraceable("np.where on numbers")
-        if self.scope.away and [(head.kind, head.data) for t in condition.expr for head, _, _ in t.factors] == _EQUAL:
+    def _chosen(self, condition: Any, a: Any, b: Any) -> Any:
+        if isinstance(condition, np.ndarray) and (condition.all() or not condition.any()):
+            return self._lifted(a if condition.all() else b)
+        where = self._lifted(condition)
+        if self.scope.away and [(head.kind, head.data) for t in where.expr for head, _, _ in t.factors] == _EQUAL:
             return self._lifted(b)
+        if isinstance(b, float) and math.isinf(b):
+            return _Bounded(where * a + ~where * self._new((), (Term(factors=(self.heads.scalar("∞", None),)),)), b)
         yes, no = self._lifted(a), self._lifted(b)
-        return condition * yes + (1 - condition) * no if no.expr else condition * yes
+        return where * yes + ~where * no if no.expr else where * yes
 
     def spread(self, shape: tuple[int, ...]) -> Traced:
         """Repeat along axes, as np.broadcast_to."""
@@ -450,6 +418,20 @@ class Traced:
             else:
                 raise NotTraceable("a length that is only a number")
         return self._new(tuple(full), self.expr)
+
+
+class _Bounded:
+    """An array with -inf or inf where a condition does not hold. All that may be done with it is what it is made for:
+    take the largest or the smallest entry. What that is does not matter, for it must cancel.
+    """
+
+    def __init__(self, array: Traced, bound: float) -> None:
+        self._array, self._bound, self.shape = array, bound, array.shape
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Traced:
+        if method == "reduce" and ufunc is (np.maximum if self._bound < 0 else np.minimum):
+            return self._array.__array_ufunc__(ufunc, method, self._array, *inputs[1:], **options)  # type: ignore
+        raise NotTraceable("an infinite number")
 
 
 _EQUAL = [("cond", "==")]
@@ -468,13 +450,6 @@ def _number(value: Any) -> Expr:
             raise NotTraceable(f"the number {written}, which is no short decimal and no root of a length")
         number = Fraction(written)
     return (Term(number),) if number else ()
-
-
-def _product(heads: Heads, left: Expr, right: Expr) -> Expr:
-    if not left or not right:
-        return ()
-    one, other = (expr[0] if len(expr) == 1 else heads_group(heads, expr) for expr in (left, right))
-    return (times(one, other),)
 
 
 def _einsum(text: str, *arrays: Any) -> Traced:
