@@ -43,14 +43,14 @@ def quick_walk(starts: Iterable[tuple[Tensor, Any]]) -> tuple[dict[Tensor, Any],
         if b is None:
             c = op.vjps[0](g, y, x, *node.params) if node.params else op.vjps[0](g, y, x)
         else:
-            z, even = b._value, op.even is not None and a.shape == node.shape == b.shape
+            z, even = b._value, op.even is not None and a._shape == node._shape == b._shape
             left, right = op.even if even else op.vjps  # even: nothing is to be summed back
             c = left(g, y, x, z) if a.requires_grad else None
         if c is not None:
             kind = c.__class__
             if c is g and even:
                 pass  # it was looked at already, as a contribution to this node
-            elif kind is not x.__class__ or (kind is ndarray and (c.shape != a.shape or c.dtype is not a.dtype)):
+            elif kind is not x.__class__ or (kind is ndarray and (c.shape != a._shape or c.dtype is not a._dtype)):
                 check_contract(node, 0, a, c)
             if a in cotangents:
                 cotangents[a] = cotangents[a] + c
@@ -65,7 +65,7 @@ def quick_walk(starts: Iterable[tuple[Tensor, Any]]) -> tuple[dict[Tensor, Any],
             kind = c.__class__
             if c is g and even:
                 pass
-            elif kind is not z.__class__ or (kind is ndarray and (c.shape != b.shape or c.dtype is not b.dtype)):
+            elif kind is not z.__class__ or (kind is ndarray and (c.shape != b._shape or c.dtype is not b._dtype)):
                 check_contract(node, 1, b, c)
             if b in cotangents:
                 cotangents[b] = cotangents[b] + c

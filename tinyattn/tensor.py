@@ -82,7 +82,7 @@ def _operators(op: ops.Op) -> tuple[Callable[[Any, Any], Tensor], Callable[[Any,
 
     def left(self: Any, other: Any) -> Tensor:
         if other.__class__ is Tensor:
-            if self.dtype is other.dtype:
+            if self._dtype is other._dtype:
                 try:
                     value = forward(self._value, other._value)
                 except Exception as error:
@@ -148,13 +148,13 @@ class Tensor:
     """
 
     __slots__ = (
-        "__weakref__", "_left", "_right", "_value", "code", "dtype", "lasti", "notes", "op", "order", "params",
-        "requires_grad", "shape",
+        "__weakref__", "_dtype", "_left", "_right", "_shape", "_value", "code", "lasti", "notes", "op", "order",
+        "params", "requires_grad",
     )  # fmt: skip
 
     _value: Any  # ndarray, or a NumPy scalar for 0-d: a fifth of the cost of a 0-d array
-    shape: tuple[int, ...]  # of the value, noted once, because asking an array costs ten times as much
-    dtype: np.dtype[Any]
+    _shape: tuple[int, ...]  # of the value, noted once, because asking an array costs ten times as much
+    _dtype: np.dtype[Any]
     op: ops.Op | None
     _left: Any  # the input, or the first of two; otherwise all of them as a tuple
     _right: Tensor | None  # a tuple for one or two would double what the cycle collector has to walk through
@@ -180,10 +180,13 @@ class Tensor:
         view.flags.writeable = False
         return view
 
+    shape: tuple[int, ...] = property(operator.attrgetter("_shape"), doc="The sizes of the axes.")  # type: ignore[assignment]
+    dtype: np.dtype[Any] = property(operator.attrgetter("_dtype"), doc="The type of the numbers.")  # type: ignore[assignment]
+
     @property
     def ndim(self) -> int:
         """How many axes there are."""
-        return len(self.shape)
+        return len(self._shape)
 
     @property
     def size(self) -> int:
@@ -229,7 +232,7 @@ class Tensor:
 
     def item(self) -> Any:
         """The one number of a tensor with one entry, as a Python number."""
-        if self.shape and self.size != 1:
+        if self._shape and self.size != 1:
             raise explain.not_one_number(self)
         return float(self._value) if isinstance(self._value, np.floating) else self._value.item()
 
@@ -344,7 +347,7 @@ class Tensor:
 
     def exchange(self, array: np.ndarray) -> Any:
         """Give a leaf an array of its shape without copying it, and get the old one: for optimisers."""
-        old, self._value, self.dtype = self._value, number_or_array(array), array.dtype
+        old, self._value, self._dtype = self._value, number_or_array(array), array.dtype
         self.order = latest.assigned = new_order()
         return old
 
@@ -480,7 +483,7 @@ def number_or_array(array: np.ndarray) -> Any:
 
 def new_leaf(cls: type[Tensor], value: Any, requires_grad: bool) -> Tensor:
     leaf = cls()
-    leaf._value, leaf.shape, leaf.dtype, leaf.requires_grad = value, value.shape, value.dtype, requires_grad
+    leaf._value, leaf._shape, leaf._dtype, leaf.requires_grad = value, value.shape, value.dtype, requires_grad
     leaf.op, leaf._left, leaf._right, leaf.params, leaf.notes = None, None, None, (), None
     leaf.order, leaf.code, leaf.lasti = new_order(), None, -1
     return leaf
@@ -489,10 +492,10 @@ def new_leaf(cls: type[Tensor], value: Any, requires_grad: bool) -> Tensor:
 def binary(op: ops.Op, a: Any, b: Any, up: int = 3) -> Tensor:
     """Apply an op of two inputs, of which one may be a number or an array: `apply` without its other cases."""
     if not isinstance(a, Tensor):
-        a = constant(a, b.dtype, op.name, not b.shape)
+        a = constant(a, b._dtype, op.name, not b._shape)
     elif not isinstance(b, Tensor):
-        b = constant(b, a.dtype, op.name, not a.shape)
-    if a.dtype is not b.dtype:
+        b = constant(b, a._dtype, op.name, not a._shape)
+    if a._dtype is not b._dtype:
         return apply(op, (a, b))
     try:
         value = op.forward(a._value, b._value)
@@ -534,8 +537,8 @@ def apply(op: ops.Op, inputs: tuple[Tensor, ...], params: tuple[Any, ...] = ()) 
     """
     if len(inputs) == 1 and not op.saves:
         return unary(op, inputs[0], params)
-    dtype = inputs[0].dtype
-    if any([x.dtype is not dtype for x in inputs]):
+    dtype = inputs[0]._dtype
+    if any([x._dtype is not dtype for x in inputs]):
         inputs = _one_dtype(inputs)
     requires, saved = op.differentiable and any([x.requires_grad for x in inputs]), None
     try:
@@ -556,7 +559,7 @@ def _recorded(op: ops.Op, value: Any, left: Any, right: Any, params: Any, requir
     node = Tensor()
     node._value, node.op, node._left, node._right = value, op, left, right
     try:
-        node.shape, node.dtype = value.shape, value.dtype
+        node._shape, node._dtype = value.shape, value.dtype
     except AttributeError:
         raise explain.no_array(op, value) from None
     node.params, node.requires_grad, node.notes, node.order = params, requires, None, new_order()

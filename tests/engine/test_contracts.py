@@ -746,3 +746,26 @@ def test_words_of_numpy_end_in_one_full_stop():
     seven = ta.Op("seven", lambda x: x.reshape(7), (lambda g, y, x: g,), "y[i] = x[i]", sample=lambda rng: [])
     with pytest.raises(ta.ShapeError, match=r"into shape \(7,\)\.\n"):
         seven(ta.tensor([1, 2]))
+
+
+def test_shape_and_dtype_cannot_be_set():
+    x = leaf(1.0, 2.0, 3.0, 4.0)
+    for name, value in (("shape", (2, 2)), ("dtype", np.float32)):
+        with pytest.raises(AttributeError):
+            setattr(x, name, value)
+    assert x.shape == (4,) and x.dtype == np.float64
+
+
+@pytest.mark.parametrize("function", [ta.relu, ta.abs])
+@pytest.mark.parametrize("single", [False, True])
+def test_no_gradient_at_a_kink_is_a_negative_zero(function, single):
+    x = ta.tensor(0.0 if single else [0.0, -0.0, 0.0], requires_grad=True)
+    (-function(x)).sum().backward()
+    assert not np.signbit(x.grad).any() and not x.grad.any()
+
+
+def test_relu_of_single_numbers_is_that_of_arrays():
+    for value in (-2.0, -0.0, 0.0, 3.0, np.inf, -np.inf, np.nan):
+        one, many = ta.relu(ta.tensor(value)).data, ta.relu(ta.tensor([value])).data[0]
+        np.testing.assert_array_equal(one, many)
+        assert np.signbit(one) == np.signbit(many)

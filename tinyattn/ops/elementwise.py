@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tinyattn.kernels.small import zero_of
+from tinyattn.kernels.small import by_sign, positive_part
 from tinyattn.ops.describing import calls
 from tinyattn.ops.helpers import at_ease, care, sum_to, summed_back, times, times_slope
 from tinyattn.ops.record import Call, Op, register
@@ -119,20 +119,16 @@ tanh = _each("tanh", np.tanh, lambda g, y, x: g - g * (y * y), "tanh(x[...])")
 sigmoid = _each("sigmoid", _sigmoid, lambda g, y, x: g * (y * (1 - y)), "sigmoid(x[...])")
 erf = _each("erf", _erf, lambda g, y, x: g * (2 * np.exp(-(x * x)) / math.sqrt(math.pi)), "erf(x[...])")
 absolute = _each(
-    "abs", np.abs, lambda g, y, x: g * np.sign(x) if at_ease(x) else np.where(x > 0, g, np.where(x < 0, -g, 0)),
+    "abs", np.abs, lambda g, y, x: by_sign(g, x) if at_ease(x) else np.where(x > 0, g, np.where(x < 0, -g, 0)),
     "abs(x[...])", kinks="0 at 0",
 )
 
 
-def _relu(x: Any) -> Any:
-    return max(x, zero_of(x)) if isinstance(x, np.floating) else np.maximum(x, zero_of(x))
-
-
 def _relu_rule(g: Any, y: Any, x: Any) -> Any:
-    return g * np.sign(y) if at_ease(y) else np.where(x > 0, g, 0)
+    return by_sign(g, y) if at_ease(y) else np.where(x > 0, g, 0)
 
 
-relu = _each("relu", _relu, _relu_rule, "maximum(x[...], 0)", kinks="0 at 0")
+relu = _each("relu", positive_part, _relu_rule, "maximum(x[...], 0)", kinks="0 at 0")
 
 
 def _integer_power_rule(g: Any, y: Any, x: Any, exponent: int) -> Any:
