@@ -1,8 +1,8 @@
 """Rules held against SymPy at explicit sizes, 1 to 4, where index notation cannot prove them for every size.
 
-A product over an axis, entries by number, a diagonal, a mask or a target that is an array of numbers: for each such
-operation there are calls here in which one length is `n`, and SymPy's derivative of the definition decides, entry by
-entry.
+A product over an axis, entries by number, a diagonal: for each of these, and for rules with masks and targets beside
+their proof, there are calls here in which one length is `n`, and SymPy's derivative of the definition decides, entry
+by entry.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ import numpy as np
 
 from tinyattn.symbolic.canonical import Heads
 from tinyattn.symbolic.pulling import heads_group
-from tinyattn.symbolic.recognising import Axes, one_in_each_row
+from tinyattn.symbolic.recognising import Axes, one_in_each_row, product_of_lengths
 from tinyattn.symbolic.scope import NotTraceable
 from tinyattn.symbolic.terms import Expr, Index, Term, fresh, settled, times
 
@@ -98,6 +98,8 @@ class Picking:
             return one_in_each_row(self.scope, self.axes[0], key.axes, key.expr)
         every, column = key
         whole, (across,) = self.axes
+        if product_of_lengths(self.scope, int(self.shape[0])) is None:
+            raise NotTraceable("rows by numbers that may count something else")
         if not np.array_equal(every, np.arange(int(self.shape[0]))) or not isinstance(column, Picking):
             raise NotTraceable("entries by number")
         if column.ndim != 1 or [each.cls for each in column.axes[0]] != [each.cls for each in whole]:
