@@ -146,6 +146,18 @@ def test_what_is_not_finite_takes_the_plain_form(bad: float) -> None:
     assert np.isfinite(y).all()
 
 
+@pytest.mark.parametrize("form", [short, tiles], ids=["short", "tiles"])
+@pytest.mark.parametrize("kind", ["none", "causal", "nothing"])
+def test_a_row_of_which_every_score_overflows_is_not_taken_for_one_that_sees_nothing(form: Any, kind: str) -> None:
+    q, k, v = arrays("float32", (2,), (2,), 300, 300, 4, 4)
+    q[1, 7], k[...] = -1e38, np.abs(k) + 10
+    keep, causal = masks(300, 300)[kind]
+    assert form.forward(q, k, v, keep, causal, np.float32(1)) is None
+    with np.errstate(over="ignore", invalid="ignore"):
+        y, saved = attention.forward(q, k, v, keep, causal, None)
+    assert saved.__class__ is tuple and np.isnan(y[1, 7]).all() and np.isfinite(np.delete(y[1], 7, axis=0)).all()
+
+
 def test_a_cotangent_that_is_not_finite_gives_what_the_plain_form_gives() -> None:
     values = arrays("float64", (), (), 300, 300, 4, 4)
     leaves = [ta.tensor(x, requires_grad=True) for x in values]

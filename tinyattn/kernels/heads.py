@@ -7,6 +7,7 @@ whether that was right.  The maximum and the subtraction would cost more than ex
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Iterator
 from typing import Any
@@ -29,7 +30,7 @@ def trusted(sums: Any) -> Any:
 
 
 def finite(x: Any) -> bool:
-    """Whether all numbers are finite; a product with itself costs a third of asking each of them."""
+    """Whether all numbers are finite, and none too large to be squared: that costs a third of asking each of them."""
     flat = x.ravel("K")  # in the order of memory: no copy
     return math.isfinite(quiet_dot(flat, flat))
 
@@ -37,6 +38,14 @@ def finite(x: Any) -> bool:
 def sides(start: int, stop: int, step: int) -> Iterator[slice]:
     """An axis, or a part of it, cut into pieces of one length and a shorter last one."""
     return (slice(first, min(first + step, stop)) for first in range(start, stop, step))
+
+
+@functools.lru_cache(maxsize=8)
+def triangle_of(rows: int, columns: int, diagonal: int, char: str) -> Any:
+    """1 where the key is not after the query, as numbers: multiplying costs a third of choosing."""
+    triangle = np.tri(rows, columns, diagonal, dtype=char)
+    triangle.flags.writeable = False
+    return triangle
 
 
 class Whole:

@@ -12,7 +12,6 @@ Thirty-two heads of 128 words take 2.8 ms in one thread, forward and back, where
 
 from __future__ import annotations
 
-import functools
 import itertools
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -23,7 +22,7 @@ from tinyattn.kernels import softmax as plain
 from tinyattn.kernels import threads
 from tinyattn.kernels.allocator import warm
 from tinyattn.kernels.attention import visible
-from tinyattn.kernels.heads import Whole, finite, sides, trusted
+from tinyattn.kernels.heads import Whole, finite, sides, triangle_of, trusted
 from tinyattn.ops.helpers import sum_to
 
 MOST = 65_536  # scores of a head; longer ones go by tiles
@@ -73,7 +72,7 @@ def _weigh(whole: Whole, share: Share, e: Any) -> None:
     np.matmul(q, np.ascontiguousarray(keys.mT), out=e)  # the scores
     np.exp(e, out=e)
     if whole.causal:
-        e *= _triangle(whole.n, whole.m, e.dtype.char)
+        e *= triangle_of(whole.n, whole.m, whole.m - whole.n, e.dtype.char)
     if whole.keep is not None:
         e *= whole.keep[share]
     sums = e.reshape(-1, whole.m).dot(np.ones(whole.m, e.dtype)).reshape(*e.shape[:-1], 1)  # (..., n, 1)  by product
@@ -87,14 +86,6 @@ def _weigh(whole: Whole, share: Share, e: Any) -> None:
         e *= 1 / np.where(blind, 1, sums)
     else:  # scores too large for exp, or too small: each row needs its shift
         e[...] = plain.softmax(np.matmul(q, keys.mT), -1, seen)
-
-
-@functools.lru_cache(maxsize=4)
-def _triangle(n: int, m: int, char: str) -> Any:
-    """1 where the key is not after the query, as numbers: multiplying costs a third of choosing."""
-    triangle = np.tri(n, m, m - n, dtype=char)
-    triangle.flags.writeable = False
-    return triangle
 
 
 def rule(g: Any, y: Any, weights: Weights, q: Any, k: Any, v: Any, keep: Any, causal: bool, scale: Any) -> Any:

@@ -4,8 +4,8 @@ The idea is FlashAttention's (Dao et al. 2022, arXiv:2205.14135): scores of some
 enough to stay in the cache; forward keeps one or two numbers a row, and backward computes the scores again from
 them.  What is ours is what makes it cheap in NumPy, where every pass over a tile costs:
 
-* No row maximum (`tinyattn.kernels.heads`).  Only rows whose sum cannot be trusted take the careful way: a running
-  maximum.
+* No row maximum (`tinyattn.kernels.heads`).  Only where the sum of a row cannot be trusted, its part of the queries
+  takes the careful way: a running maximum.
 * No division of the weights.  With e = exp(scores) and l the sums of its rows, the result is (e v) / l, and going
   back 1/l goes into the cotangent, which is small.
 * The correction of softmax going back is one more column in a product: [g, -D] [v, 1]^T is g v^T - D.
@@ -18,7 +18,6 @@ What is left to do for each score is one exp forward, and one exp and one multip
 
 from __future__ import annotations
 
-import functools
 import itertools
 from typing import Any, NamedTuple
 
@@ -26,7 +25,7 @@ import numpy as np
 
 from tinyattn.kernels import threads
 from tinyattn.kernels.allocator import warm
-from tinyattn.kernels.heads import Whole, finite, sides, trusted
+from tinyattn.kernels.heads import Whole, finite, sides, triangle_of, trusted
 from tinyattn.ops.helpers import sum_to
 
 NARROW, WIDE = 160, 640  # of a tile: 400 KB in float32; half is slower, and so is more: it leaves the cache
@@ -68,9 +67,9 @@ class Head:
         """The corner of a tile outside of which no key is later than its query, and 1 there for those that are not."""
         all_see = i.start + self.behind + 1 - j.start  # so many of these keys are seen by the first query already
         rows = max(0, j.stop - j.start - all_see)
-        cut = max(0, all_see) if all_see > NARROW else 0  # whole rows lie close together: a third of the time
+        cut = all_see if all_see > NARROW else 0  # whole rows lie close together: a third of the time
         part = tile[:rows, cut:]
-        return part, _triangle(*part.shape, all_see - cut - 1, tile.dtype.char)
+        return part, triangle_of(*part.shape, all_see - cut - 1, tile.dtype.char)
 
     def hide(self, tile: Any, i: slice, j: slice) -> None:
         """Set what is hidden to 0, in place."""
@@ -175,14 +174,6 @@ def tile_in(room: Any, i: slice, j: slice) -> Any:
     return room[: rows * columns].reshape(rows, columns)
 
 
-@functools.lru_cache(maxsize=8)
-def _triangle(rows: int, columns: int, diagonal: int, char: str) -> Any:
-    """1 where the key is not after the query, as numbers: multiplying costs a third of choosing."""
-    triangle = np.tri(rows, columns, diagonal, dtype=char)
-    triangle.flags.writeable = False
-    return triangle
-
-
 def _with_column(g: Any, y: Any, sums: Any) -> Any:
     """[g, -D] / l, where D = sum(g y) is what softmax takes off every slope of a row."""
     g1 = np.empty((len(g), g.shape[1] + 1), g.dtype)  # (n, d_v + 1)
@@ -220,10 +211,12 @@ def forward(q: Any, k: Any, v: Any, keep: Any, causal: bool, scale: Any) -> tupl
         head = Head(whole, place)
         total, row_sums = head.means(queries)  # (rows, d_v), (rows,)
         good = trusted(row_sums)
-        if not good.all() and not (good | (row_sums == 0) & head.blind(queries)).all():
-            total, row_sums, shifts[place][queries] = head.careful_means(queries)
-            careful.append(place)
-        row_sums[row_sums == 0] = 1  # a query that sees nothing gets 0 / 1
+        if not good.all():
+            blind = head.blind(queries)
+            if not (good | (row_sums == 0) & blind).all():
+                total, row_sums, shifts[place][queries] = head.careful_means(queries)
+                careful.append(place)
+            row_sums[blind] = 1  # what sees nothing gets 0 / 1; where every score is -inf, 0 / 0 is left to show
         sums[place][queries] = row_sums
         np.divide(total, row_sums[:, None], out=y_full[place][queries])
 
