@@ -6,7 +6,7 @@ from symbolic.mutants import clone
 
 from tinyattn.ops import REGISTRY
 from tinyattn.ops.softmax import softmax_rule
-from tinyattn.symbolic.rules import ALL_SIZES, WRONG, prove_rule
+from tinyattn.symbolic.rules import ALL_SIZES, EXPLICIT, WRONG, prove_rule
 
 ATTENTION, ENTROPY = REGISTRY["scaled_dot_product_attention"], REGISTRY["cross_entropy"]
 KEEP = np.array([[True, True, False, True], [True, False, True, True]])
@@ -71,6 +71,19 @@ def with_definition(op, old, new):
     right = op.definition
     wrong.definition = lambda call: right(call).replace(old, new)
     return wrong
+
+
+@pytest.mark.parametrize(("d", "verdict"), [(3, WRONG), (4, EXPLICIT)])
+def test_a_number_that_happens_to_be_the_root_of_a_length_is_not_read_as_that(d, verdict):
+    """A rule with 0.5 in the place of 1/sqrt(d) is right where d is 4, and nowhere else."""
+
+    def halved(g, w, c, seen, dw, ds, q, k, v):
+        return ds * 0.5 @ k, (ds * 0.5).T @ q, w.T @ g
+
+    inputs = [np.random.default_rng(d).normal(size=(size, d)) for size in (2, 3, 3)]
+    params = dict(zip(ATTENTION.param_names, (None, False, None), strict=True))
+    assert prove_rule(wrong_attention(halved), inputs, params).verdict == verdict
+    assert prove_rule(ATTENTION, inputs, params).verdict == ALL_SIZES
 
 
 DEFINITIONS = [

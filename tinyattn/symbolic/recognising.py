@@ -14,13 +14,15 @@ from tinyattn.symbolic.scope import NotTraceable, Scope
 from tinyattn.symbolic.terms import Expr, Index, Term, is_index, merge_sizes, product, renamed
 
 OWN = (101, 211, 331, 467, 613, 773, 941, 1129)  # primes, far from each other: their sums and products tell them apart
-UNUSUAL = 50  # a plain number from here on that is the length of one axis is taken for that length
+UNUSUAL = 50  # a plain number from here on may be made of lengths, where these are `OWN`
 
 Axes = tuple[tuple[Index, ...], ...]
 
 
 def known_lengths(scope: Scope) -> dict[int, int]:
-    """Give the size class of each length that is unusual and no other's."""
+    """Give the size class of each length that is unusual and no other's; none where any number may be an accident."""
+    if not scope.own:
+        return {}
     lengths = [scope.lengths[cls] for cls in scope.classes]
     return {scope.lengths[cls]: cls for cls in scope.classes
             if scope.lengths[cls] >= UNUSUAL and lengths.count(scope.lengths[cls]) == 1}  # fmt: skip

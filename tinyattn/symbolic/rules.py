@@ -131,7 +131,7 @@ def _mismatch(
     lengths = list(lines.axes.lengths.length)
     for cls, length in zip(classes, own, strict=False):
         lengths[cls] = length
-    scope = Scope(lines.heads, lengths, tuple(classes), answers, away)
+    scope = Scope(lines.heads, lengths, tuple(classes), answers, away, bool(own))
     try:
         return _unlike(op, lines, scope, leaves, params), scope.asked
     except ImpossibleError:

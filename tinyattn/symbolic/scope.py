@@ -44,16 +44,17 @@ class Scope:
     A rule that asks about values (`any`, `all`) must be right whatever the answer is: `answers` are the first ones, and
     from there on it is True; `asked` are all that were given. `everywhere` holds brackets that an answer fixes, as 1 or
     0 at all indices, and `counted` the formula behind each whole number that was made of one. With `away`, no two
-    numbers that `np.where` asks about are equal: that is, away from kinks.
+    numbers that `np.where` asks about are equal: that is, away from kinks. With `own`, nothing else has these lengths,
+    so that a number made of them is read as that; at any others, a rule for one size only would pass for all.
     """
 
-    __slots__ = ("answers", "asked", "away", "classes", "counted", "everywhere", "heads", "lengths")
+    __slots__ = ("answers", "asked", "away", "classes", "counted", "everywhere", "heads", "lengths", "own")
 
     def __init__(
         self, heads: Heads, lengths: Sequence[int], classes: Sequence[int], answers: Sequence[bool] = (),
-        away: bool = False,
+        away: bool = False, own: bool = False,
     ) -> None:  # fmt: skip
-        self.heads, self.lengths, self.classes, self.away = heads, lengths, tuple(classes), away
+        self.heads, self.lengths, self.classes, self.away, self.own = heads, lengths, tuple(classes), away, own
         self.answers, self.asked = tuple(answers), list[bool]()
         self.everywhere: dict[Head, int] = {}
         self.counted: dict[int, Expr] = {}

@@ -110,7 +110,7 @@ class Traced(Picking):
                     root = self._new((), (Term(Fraction(2), factors=((head, at, Fraction(-1)),)),))._function("sqrt")
                     return root.expr if power == 2 else (1 / root).expr
                 classes = [cls for cls in self.scope.classes if math.isclose(self.lengths[cls], square, rel_tol=1e-14)]
-                if len(classes) == 1:
+                if self.scope.own and len(classes) == 1:
                     return (Term(sizes=((classes[0], Fraction(1, power)),)),)
         if isinstance(value, int) and value >= UNUSUAL and not isinstance(value, SymbolicLength):
             if value in self.scope.counted:
