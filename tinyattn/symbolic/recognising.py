@@ -93,18 +93,18 @@ def _threshold(scope: Scope, axes: Axes, array: np.ndarray[Any, Any]) -> tuple[A
         rows, columns = array.shape
         row = int(np.argmax(array.any(axis=1) & ~array.all(axis=1)))
         k = int(array[row].sum()) - 1 - row
-        little = k - (columns - rows)
-        if np.array_equal(array, np.tri(rows, columns, k, dtype=bool)) and abs(little) <= 2:
-            i, j = [(Term(factors=(index(at),)), Term(-1, (), (), ((at.cls, 1),))) for at in own]
-            return axes, (Term(factors=(make("cond", "<=", (j, (*i, *whole_number(scope, little)))),)),)
         if np.array_equal(array, np.tri(rows, columns, k, dtype=bool)):
-            i_, j_ = (Term(factors=(index(own[0]),)),), (Term(factors=(index(own[1]),)),)
-            return axes, (Term(factors=(make("cond", "<=", (j_, (*i_, *whole_number(scope, k)))),)),)
+            i, j = [(Term(factors=(index(at),)),) for at in own]
+            little = k - (columns - rows)
+            if abs(little) <= 2:  # aligned at the end, so both are counted from there
+                i, j = [(*place, Term(-1, (), (), ((at.cls, 1),))) for place, at in zip((i, j), own, strict=True)]
+                k = little
+            return axes, (Term(factors=(make("cond", "<=", (j, (*i, *whole_number(scope, k)))),)),)
     if len(own) == 1:
         last = int(array.sum()) - 1
         if np.array_equal(array.reshape(-1), np.arange(array.size) <= last):
-            i_ = (Term(factors=(index(own[0]),)),)
-            return axes, (Term(factors=(make("cond", "<=", (i_, whole_number(scope, last))),)),)
+            place = (Term(factors=(index(own[0]),)),)
+            return axes, (Term(factors=(make("cond", "<=", (place, whole_number(scope, last))),)),)
     raise NotTraceable("a condition on numbers")
 
 

@@ -17,11 +17,9 @@ from tinyattn.symbolic.holding import exponential, raised_apart
 from tinyattn.symbolic.picking import Picking, is_count, multiplied
 from tinyattn.symbolic.proving import number_of
 from tinyattn.symbolic.pulling import heads_group
-from tinyattn.symbolic.recognising import UNUSUAL, array_formula, product_of_lengths
+from tinyattn.symbolic.recognising import UNUSUAL, Axes, array_formula, product_of_lengths
 from tinyattn.symbolic.scope import NotTraceable, Scope, SymbolicLength
 from tinyattn.symbolic.terms import Expr, Index, Quantity, Term, fresh, opened, scaled, settled, times
-
-Axes = tuple[tuple[Index, ...], ...]
 
 
 class Traced(Picking):
