@@ -1,11 +1,14 @@
 """Rules with masks and targets, proved for all sizes by what brackets say of the rest of a term; wrong ones refused."""
 
+import itertools
+
 import numpy as np
 import pytest
 from symbolic.mutants import clone
 
 from tinyattn.ops import REGISTRY
 from tinyattn.ops.softmax import softmax_rule
+from tinyattn.symbolic.recognising import OWN
 from tinyattn.symbolic.rules import ALL_SIZES, EXPLICIT, WRONG, prove_rule
 
 ATTENTION, ENTROPY = REGISTRY["scaled_dot_product_attention"], REGISTRY["cross_entropy"]
@@ -84,6 +87,12 @@ def test_a_number_that_happens_to_be_the_root_of_a_length_is_not_read_as_that(d,
     params = dict(zip(ATTENTION.param_names, (None, False, None), strict=True))
     assert prove_rule(wrong_attention(halved), inputs, params).verdict == verdict
     assert prove_rule(ATTENTION, inputs, params).verdict == ALL_SIZES
+
+
+def test_a_length_and_a_difference_of_two_are_told_apart_with_something_small_added():
+    made = sorted([*OWN, *(abs(a - b) for a, b in itertools.combinations(OWN, 2))])
+    assert all(b - a > 2 * 2 for a, b in itertools.pairwise(made))
+    assert all(all(length % d for d in range(2, length)) for length in OWN)
 
 
 DEFINITIONS = [

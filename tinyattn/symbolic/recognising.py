@@ -13,7 +13,7 @@ import numpy as np
 from tinyattn.symbolic.scope import NotTraceable, Scope
 from tinyattn.symbolic.terms import Expr, Index, Term, is_index, merge_sizes, product, renamed
 
-OWN = (101, 211, 331, 467, 613, 773, 941, 1129)  # primes, far from each other: their sums and products tell them apart
+OWN = (101, 211, 331, 467, 613, 773, 953, 1151)  # primes; differences of two, and 2 more or less, tell them apart
 UNUSUAL = 50  # a plain number from here on may be made of lengths, where these are `OWN`
 
 Axes = tuple[tuple[Index, ...], ...]
