@@ -94,11 +94,12 @@ def _threshold(scope: Scope, axes: Axes, array: np.ndarray[Any, Any]) -> tuple[A
         row = int(np.argmax(array.any(axis=1) & ~array.all(axis=1)))
         k = int(array[row].sum()) - 1 - row
         if np.array_equal(array, np.tri(rows, columns, k, dtype=bool)):
-            i, j = [(Term(factors=(index(at),)),) for at in own]
+            places: list[Expr] = [(Term(factors=(index(at),)),) for at in own]
             little = k - (columns - rows)
             if abs(little) <= 2:  # aligned at the end, so both are counted from there
-                i, j = [(*place, Term(-1, (), (), ((at.cls, 1),))) for place, at in zip((i, j), own, strict=True)]
+                places = [(*place, Term(-1, (), (), ((at.cls, 1),))) for place, at in zip(places, own, strict=True)]
                 k = little
+            i, j = places
             return axes, (Term(factors=(make("cond", "<=", (j, (*i, *whole_number(scope, k)))),)),)
     if len(own) == 1:
         last = int(array.sum()) - 1
