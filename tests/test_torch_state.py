@@ -148,3 +148,15 @@ def test_watched_tensors_are_taken_and_short_ones_refused_in_words() -> None:
     assert np.array_equal(ours.b.data, theirs.bias.detach().numpy())
     with pytest.raises(ta.TinyattnError, match=r"weight cannot be had.*\n.*theirs.float"):
         load_torch_state(ours, theirs.to(torch.bfloat16).state_dict())
+
+
+def test_a_setting_that_ours_have_nothing_like_is_refused() -> None:
+    ours, theirs = nn.TransformerBlock(4, 2, 5, activation="gelu", rng=0), layer_of_theirs()
+    parts = [("", theirs), ("self_attn", SimpleNamespace(add_zero_attn=False, max_norm=None))]
+    theirs.named_modules = lambda: parts
+    load_torch_state(ours, theirs)
+    parts[1][1].add_zero_attn = True
+    before = ours.state_dict()
+    with pytest.raises(ta.ArgumentError, match=r"their self_attn\.add_zero_attn is set; nothing here does that"):
+        load_torch_state(ours, theirs)
+    assert all(np.array_equal(array, before[name]) for name, array in ours.state_dict().items())

@@ -203,7 +203,17 @@ def _is_module(state: Any) -> bool:
     return not isinstance(state, (Module, Mapping)) and callable(getattr(state, "state_dict", None))
 
 
+_NOT_HERE = {"add_zero_attn": False, "max_norm": None}
+"""Settings of theirs that ours have nothing like, and what they are when they change nothing."""
+
+
 def _check_settings(module: Module, theirs: Any, prefix: str) -> None:
+    for place, part in getattr(theirs, "named_modules", lambda: ())():
+        for name, plain in _NOT_HERE.items():
+            if getattr(part, name, plain) != plain:
+                where = ".".join(filter(None, (place, name)))
+                why = "The weights would fit, but something else would be computed from them."
+                raise ArgumentError(message(f"load_torch_state: their {where} is set; nothing here does that.", why))
     for place, ours in _settings(module, prefix):
         name, translated = _SETTINGS[place.rpartition(".")[2]]
         found = theirs
