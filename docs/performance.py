@@ -48,7 +48,7 @@ HOW = """## What makes it so
 * **Compiled.** `ta.compile(f)` writes a recorded function out as a straight-line NumPy program, forward and backward:
   no node, no loop, buffers made once.
 * **Tiles.** Attention over many words never holds its scores: 160 x 640 of them at a time stay in the cache, forward
-  keeps one number a row, backward computes them again (`tinyattn/kernels/tiles.py`). The sum of a row divides the result,
+  keeps a number or two a row, backward computes them again (`tinyattn/kernels/tiles.py`). The sum of a row divides the result,
   not the weights. Of short sequences as many heads as fit into the cache are computed together, and the weights are kept
   (`tinyattn/kernels/short.py`).
 * **Softmax without its shift.** exp(score) is taken as it is; the sum of the row says afterwards whether anything

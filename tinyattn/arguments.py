@@ -129,8 +129,11 @@ def constant(value: Any, like: Any = None, name: str = "", single: bool = False)
         key = (kind, like, value)
         array = _constants.get(key)
         if array is None:
-            with np.errstate(over="ignore"):
-                array = np.array(value, like)
+            try:
+                with np.errstate(over="ignore"):
+                    array = np.array(value, like)
+            except OverflowError:
+                raise explain.does_not_fit(value, like, name) from None
             if value != 0 and len(_constants) < 1000:  # 0.0 and -0.0 are equal keys, but not equal numbers
                 _constants[key] = array
         return new_leaf(Constant, array[()] if single else array, False)

@@ -8,6 +8,7 @@ work; an operation of your own raises its own `ShapeError` in its forward, or is
 
 from __future__ import annotations
 
+import difflib
 import math
 import sys
 from collections.abc import Callable, Sequence
@@ -297,16 +298,31 @@ def no_rule_for(symbol: str, x: Tensor) -> Exception:
     return ArgumentTypeError(message(wrong, why, f"Write {_NO_RULE[symbol]}."))
 
 
-_OTHER_SPELLINGS = {"dim": "axis", "dims": "axis", "keepdim": "keepdims", "axes": "axis", "keep_dims": "keepdims"}
+_OTHER_SPELLINGS = {
+    "dim": "axis", "dims": "axis", "keepdim": "keepdims", "axes": "axis", "keep_dims": "keepdims", "mask": "keep",
+    "attn_mask": "keep", "is_causal": "causal", "weight": "gain", "min": "low", "max": "high", "a_min": "low",
+    "a_max": "high",
+}  # fmt: skip
+_TOLD = {"axis": ", as in NumPy", "keepdims": ", as in NumPy", "keep": ", True where a key may be attended"}
 
 
 def unknown_argument(function: str, wrong: str, known: Sequence[str]) -> Exception:
-    """A keyword that a function does not have: mostly PyTorch's."""
+    """A keyword that a function does not have: mostly PyTorch's, or a slip of the pen."""
     near = _OTHER_SPELLINGS.get(wrong, "")
-    instead = f"Write {near}=..., as in NumPy." if near in known else ""
+    if near not in known:
+        near = next(iter(difflib.get_close_matches(wrong, known, 1)), "")
+    instead = f"Write {near}=...{_TOLD.get(near, ' here')}." if near else ""
     return ArgumentTypeError(
         message(f"{function}: there is no argument {wrong!r}.", f"Its arguments are {', '.join(known)}.", instead)
     )
+
+
+def does_not_fit(value: Any, dtype: Any, function: str) -> Exception:
+    """A Python number beside a tensor whose dtype cannot hold it."""
+    shown = repr(value) if not isinstance(value, int) or value.bit_length() < 100 else "this whole number"
+    why = "A Python number takes the dtype of the tensor beside it."
+    instead = "Write ta.tensor(...) around the number, or ta.astype(x, float)." if dtype.kind != "f" else ""
+    return ArgumentError(message(f"{function}: {shown} does not fit into {dtype}.", why, instead))
 
 
 def immutable(x: Tensor) -> Exception:

@@ -390,6 +390,7 @@ def minimum(a: TensorLike, b: TensorLike) -> Tensor:
     return _two(elementwise.minimum, a, b)
 
 
+@known_arguments
 def clip(x: TensorLike, low: float | None = None, high: float | None = None) -> Tensor:
     """Move entries below ``low`` up to it and entries above ``high`` down to it; the slope at a bound is 0.
 
@@ -419,6 +420,7 @@ def clip(x: TensorLike, low: float | None = None, high: float | None = None) -> 
     return apply(elementwise.clip, (operand(x, "clip"),), tuple(bounds))
 
 
+@known_arguments
 def where(condition: ArrayLike | Tensor, a: TensorLike, b: TensorLike) -> Tensor:
     """Take ``a`` where the condition holds and ``b`` elsewhere; what is not taken gets a gradient of exactly 0.
 
@@ -656,6 +658,7 @@ def matmul(a: TensorLike, b: TensorLike) -> Tensor:
     return _two(linear.matmul, a, b)
 
 
+@known_arguments
 def einsum(subscripts: str, *operands: TensorLike) -> Tensor:
     """Sum of products in index notation: one letter per axis, letters missing on the right are summed.
 
@@ -924,6 +927,7 @@ def stack(tensors: Sequence[TensorLike], axis: int = 0) -> Tensor:
     return apply(shapes.stack, pieces, (one_axis(axis, pieces[0].ndim + 1, "stack"),))
 
 
+@known_arguments
 def pad(x: TensorLike, pad_width: Any, value: float = 0.0) -> Tensor:
     """Put a border of one value around.
 
@@ -1097,6 +1101,7 @@ def log_softmax(x: TensorLike, axis: int = -1) -> Tensor:
     return apply(softmaxes.log_softmax, (floating(tensor),), (one_axis(axis, tensor.ndim, "log_softmax", tensor),))
 
 
+@known_arguments
 def layer_norm(x: TensorLike, gain: TensorLike, bias: TensorLike, eps: float = 1e-5) -> Tensor:
     """Bring each row to mean 0 and variance 1, then scale and shift each entry.
 
@@ -1131,6 +1136,7 @@ def layer_norm(x: TensorLike, gain: TensorLike, bias: TensorLike, eps: float = 1
     return apply(fused.layer_norm, (floating(rows), floating(scale), floating(shift)), params)
 
 
+@known_arguments
 def cross_entropy(
     x: TensorLike,
     targets: ArrayLike,
@@ -1190,6 +1196,7 @@ def cross_entropy(
     return apply(fused.cross_entropy, (floating(scores),), (right, ignored, smoothing, reduction))
 
 
+@known_arguments
 def scaled_dot_product_attention(
     q: TensorLike,
     k: TensorLike,
@@ -1286,7 +1293,7 @@ METHODS: dict[str, Callable[..., Any]] = {
     )
 }  # fmt: skip
 
-COMPOSED = (
+COMPOSED: tuple[str, ...] = (
     "mean", "var", "std", "norm", "logsumexp", "square", "reciprocal", "softplus", "silu", "gelu", "swapaxes",
     "moveaxis", "flip", "split", "trace", "dot", "outer", "masked_fill",
 )  # fmt: skip

@@ -81,7 +81,7 @@ def quick_walk(starts: Iterable[tuple[Tensor, Any]]) -> tuple[dict[Tensor, Any],
 def _begun(starts: Iterable[tuple[Tensor, Any]]) -> tuple[dict[Any, Any], list[Any], list[tuple[int, Any]]]:
     """The cotangents so far, and whose turn is to come: results each newer than the one before, and a heap of others.
 
-    Mostly the last of the list is the newest of all, which spares a heap's third of the whole pass.
+    Mostly the last of the list is the newest of all, which spares the heap, a third of the pass.
     """
     cotangents: dict[Any, Any] = {}
     newest: list[Any] = []

@@ -13,6 +13,7 @@ import operator
 import sys
 import warnings
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -50,16 +51,8 @@ class Notes:
         self.scope: tuple[str, ...] = ()
 
 
-class Latest:
-    """The creation number that the last `assign` anywhere gave: a graph that is all newer cannot be stale."""
-
-    __slots__ = ("assigned",)
-
-    def __init__(self) -> None:
-        self.assigned = 0
-
-
-latest = Latest()
+latest = SimpleNamespace(assigned=0)
+"""The creation number that the last `assign` anywhere gave: a graph that is all newer cannot be stale."""
 
 
 class Noted:
@@ -589,7 +582,7 @@ def _recorded(op: ops.Op, value: Any, left: Any, right: Any, params: Any, requir
 
 def _recorded_specially(node: Tensor, frame: Any) -> Tensor:
     """What is rarer than a plain recorded operation: no_grad, scopes, detect_nan, rules being recorded."""
-    if mode.rule_of is not None or switches.nameless:  # nodes of a recorded rule stand where its op stands
+    if mode.rule_of is not None or switches.nameless:  # a recorded rule stands where its op stands
         node.code, node.lasti, node.site = None, -1, mode.rule_of
     else:
         note_place(node, frame)
@@ -608,7 +601,9 @@ def _one_dtype(inputs: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
 
 
 # Imported last, because they need what is defined above.
-from tinyattn.arguments import as_array, as_tensors, compared, constant, yes_or_no  # noqa: E402, I001
+from tinyattn.arguments import as_array, as_tensors, compared, constant, known_arguments, yes_or_no  # noqa: E402, I001
 from tinyattn import autodiff, functions, numpy_protocol  # noqa: E402
+
+tensor = known_arguments(tensor)
 
 __all__ = ["Constant", "Tensor", "apply", "tensor"]

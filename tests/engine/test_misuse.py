@@ -499,3 +499,26 @@ def test_the_table_would_notice_a_foreign_error():
     with pytest.raises(AssertionError, match="does not name"):
         assert_ours("add", ta.ShapeError("shapes do not fit"))
     assert_ours("add", TypeError("add() missing 1 required positional argument: 'b'"))
+
+
+@pytest.mark.parametrize(("call", "instead"), [
+    (lambda x: ta.scaled_dot_product_attention(x, x, x, mask=np.ones((2, 2), bool)), "Write keep=..., True where"),
+    (lambda x: ta.scaled_dot_product_attention(x, x, x, is_causal=True), "Write causal=... here."),
+    (lambda x: ta.layer_norm(x, weight=x), "Write gain=... here."),
+    (lambda x: ta.clip(x, min=0), "Write low=... here."),
+    (lambda x: ta.sum(x, dim=0), "Write axis=..., as in NumPy."),
+    (lambda x: ta.tensor([1.0], required_grad=True), "Write requires_grad=... here."),
+])
+def test_an_argument_of_another_library_or_a_slip_is_answered_with_ours(call, instead):
+    with pytest.raises(ta.ArgumentTypeError, match="there is no argument") as caught:
+        call(ta.tensor(np.ones((2, 2))))
+    assert instead in str(caught.value)
+
+
+@pytest.mark.parametrize(("x", "number", "said"), [
+    (ta.tensor(1.0), 10**400, "multiply: this whole number does not fit into float64"),
+    (ta.tensor([1], dtype=np.int8), 1000, "multiply: 1000 does not fit into int8"),
+])
+def test_a_number_too_large_for_the_dtype_beside_it_is_refused_in_words(x, number, said):
+    with pytest.raises(ta.ArgumentError, match=said):
+        x * number
