@@ -65,9 +65,9 @@ HOW = """## What makes it so
 ## What stands between us and the floor
 
 `products` in the table is the floor on NumPy: only the matrix products that the work cannot do without, in two
-threads. In W4 and W6 they are two thirds of a step; PyTorch's run at the same speed, so that little is left to win:
+threads. In W4 and W6 they are two thirds to three quarters of a step; PyTorch's run at the same speed, so that little is left to win:
 the rest are passes over the numbers between them (exp, norms, GELU, sums, Adam), each near what NumPy needs for it.
-In W5 the heads are so narrow that exp is a third of the work, at 0.44 ns a number twice: that is the processor's. What
+In W5 the heads are so narrow that exp is a quarter of the work, at 0.44 ns a number twice: that is the processor's. What
 is left there are hand-overs of Python's lock between the two threads, some thousand a step. On a quiet machine a
 hand-over costs little; on a busy one the thread that waits has to be given a core first, so W5 suffers most from
 other processes, and PyTorch least.
