@@ -16,8 +16,8 @@ import numpy as np
 
 from tinyattn.kernels.small import quiet_dot
 
-LOWEST = {"f": 1e-8, "d": 1e-130}  # by dtype.char: sums of a row between these have lost nothing that counts
-HIGHEST = {"f": 1e8, "d": 1e130}
+LOWEST = {"f": 1e-12, "d": 1e-130}  # by dtype.char: sums of a row between these have lost nothing that counts
+HIGHEST = {"f": 1e12, "d": 1e130}
 
 
 def trusted(sums: Any) -> Any:
