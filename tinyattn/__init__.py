@@ -126,8 +126,7 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> Any:
-    found = globals()[name] = late.public(name)  # the next time it is simply there
-    return found
+    return late.public(name)
 
 
 def __dir__() -> list[str]:

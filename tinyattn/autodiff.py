@@ -18,10 +18,10 @@ from tinyattn import explain
 from tinyattn import functions as ta
 from tinyattn.arguments import constant, values_of
 from tinyattn.errors import DTypeError
-from tinyattn.kernels.small import owned
+from tinyattn.kernels.small import all_finite, owned
 from tinyattn.mode import mode, switched
 from tinyattn.ops.helpers import carefully
-from tinyattn.quick import all_finite, check_contract, quick_walk
+from tinyattn.quick import check_contract, quick_walk
 from tinyattn.tensor import Tensor, latest, tensor
 
 _by_creation = attrgetter("order")

@@ -37,11 +37,11 @@ FAMILIES = ("elementwise", "reductions", "softmax", "fused", "indexing", "linear
 
 
 def public(name: str) -> Any:
-    """What ``ta.name`` is, loaded now."""
+    """What ``ta.name`` is, loaded now; the next time it is simply there."""
     if name in PARTS:
         return import_module(f"tinyattn.{name}")
     if name in HOMES:
-        return getattr(import_module(f"tinyattn.{HOMES[name]}"), name)
+        return of_package("tinyattn", HOMES, name)
     raise AttributeError(import_module("tinyattn.elsewhere").missing(name))
 
 

@@ -8,13 +8,10 @@ whether that was right.  The maximum and the subtraction would cost more than ex
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-
-from tinyattn.kernels.small import quiet_dot
 
 LOWEST = {"f": 1e-12, "d": 1e-130}  # by dtype.char: sums of a row between these have lost nothing that counts
 HIGHEST = {"f": 1e12, "d": 1e130}
@@ -27,12 +24,6 @@ def trusted(sums: Any) -> Any:
     by twenty orders of magnitude.  A row that sees nothing has the sum 0 and is not trusted either.
     """
     return (sums > LOWEST[sums.dtype.char]) & (sums < HIGHEST[sums.dtype.char])
-
-
-def finite(x: Any) -> bool:
-    """Whether all numbers are finite, and none too large to be squared: that costs a third of asking each of them."""
-    flat = x.ravel("K")  # in the order of memory: no copy
-    return math.isfinite(quiet_dot(flat, flat))
 
 
 def sides(start: int, stop: int, step: int) -> Iterator[slice]:

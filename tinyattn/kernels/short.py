@@ -22,7 +22,8 @@ from tinyattn.kernels import softmax as plain
 from tinyattn.kernels import threads
 from tinyattn.kernels.allocator import warm
 from tinyattn.kernels.attention import visible
-from tinyattn.kernels.heads import Whole, finite, sides, triangle_of, trusted
+from tinyattn.kernels.heads import Whole, sides, triangle_of, trusted
+from tinyattn.kernels.small import all_finite
 from tinyattn.ops.helpers import sum_to
 
 MOST = 65_536  # scores of a head; longer ones go by tiles
@@ -63,7 +64,7 @@ def forward(q: Any, k: Any, v: Any, keep: Any, causal: bool, scale: Any) -> tupl
 
     with np.errstate(over="ignore", invalid="ignore"):  # looked at afterwards
         threads.run(work, shares(whole.heads, whole.n * whole.m * q.itemsize))
-        return (y, Weights(weights)) if finite(y) else None
+        return (y, Weights(weights)) if all_finite([y]) else None
 
 
 def _weigh(whole: Whole, share: Share, e: Any) -> None:

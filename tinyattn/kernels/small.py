@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import math
 import sys
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -37,6 +38,17 @@ def quiet_dot(a: Any, b: Any) -> Any:
 
 
 LONG = 9_000  # numbers; up to here OpenBLAS takes one thread for a vector
+
+
+def all_finite(arrays: Iterable[Any]) -> bool:
+    """Whether all numbers are finite, and none too large to be squared: that costs a third of asking each of them."""
+    for g in arrays:
+        if g.__class__ is ndarray:
+            g = g.ravel("K")  # in the order of memory: no copy
+            g = g.dot(g) if g.size <= LONG else quiet_dot(g, g)
+        if not math.isfinite(g):
+            return False
+    return True
 
 
 def row_sums(x: Any, weights: Any = None) -> Any:

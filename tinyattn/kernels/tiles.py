@@ -25,7 +25,8 @@ import numpy as np
 
 from tinyattn.kernels import threads
 from tinyattn.kernels.allocator import warm
-from tinyattn.kernels.heads import Whole, finite, sides, triangle_of, trusted
+from tinyattn.kernels.heads import Whole, sides, triangle_of, trusted
+from tinyattn.kernels.small import all_finite
 from tinyattn.ops.helpers import sum_to
 
 NARROW, WIDE = 160, 640  # of a tile: 400 KB in float32; half is slower, and so is more: it leaves the cache
@@ -222,7 +223,7 @@ def forward(q: Any, k: Any, v: Any, keep: Any, causal: bool, scale: Any) -> tupl
 
     with np.errstate(over="ignore", invalid="ignore"):  # looked at afterwards
         threads.run(work, parts(whole.heads, whole.n))
-        return (y, Saved(sums, shifts if careful else None)) if finite(y) else None
+        return (y, Saved(sums, shifts if careful else None)) if all_finite([y]) else None
 
 
 def rule(g: Any, y: Any, saved: Saved, q: Any, k: Any, v: Any, keep: Any, causal: bool, scale: Any) -> Any:
