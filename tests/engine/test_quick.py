@@ -1,4 +1,4 @@
-"""The fast backward loop gives what the plain one gives, and refuses what that refuses."""
+"""The fast backward loop and the written-out pass give what the plain loop gives, and refuse what that refuses."""
 
 import threading
 
@@ -11,21 +11,25 @@ from tinyattn.autodiff import walk
 from tinyattn.ops import REGISTRY, Op
 from tinyattn.ops.helpers import carefully, sum_to, summed_back
 from tinyattn.quick import quick_walk
+from tinyattn.straight import straight_line
 
 
 def both(y, seed):
-    """Cotangents of the leaves by either loop, in the order in which the leaves were made."""
-    loops = walk([(y, seed)]), quick_walk([(y, seed)])[0]
+    """Cotangents of the leaves by every loop, in the order in which the leaves were made."""
+    written = straight_line(y)(y, seed)
+    loops = [walk([(y, seed)]), quick_walk([(y, seed)])[0], *([] if written is None else [written[0]])]
+    assert written is not None or any(x.op is not None for x in loops[0])  # a gradient of a result is to be kept
     return [sorted(((x.order, g) for x, g in found.items()), key=lambda pair: pair[0]) for found in loops]
 
 
 def same(y, seed=None):
     seed = np.random.default_rng(0).normal(size=y.shape).astype(y.dtype)[()] if seed is None else seed
-    plain, quick = both(y, seed)
-    assert [order for order, _ in plain] == [order for order, _ in quick] and plain
-    for (_, a), (_, b) in zip(plain, quick, strict=True):
-        assert type(a) is type(b) and a.dtype == b.dtype
-        np.testing.assert_array_equal(a, b, strict=True)
+    plain, *fast = both(y, seed)
+    for quick in fast:
+        assert [order for order, _ in plain] == [order for order, _ in quick] and plain
+        for (_, a), (_, b) in zip(plain, quick, strict=True):
+            assert type(a) is type(b) and a.dtype == b.dtype
+            np.testing.assert_array_equal(a, b, strict=True)
 
 
 @pytest.mark.parametrize("op", [op for op in REGISTRY.values() if op.differentiable], ids=lambda op: op.name)

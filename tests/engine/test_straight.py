@@ -1,0 +1,276 @@
+"""A backward pass that is written out fits the graphs it was written for and no others."""
+
+import tracemalloc
+
+import numpy as np
+import pytest
+from support import altered, leaves_of
+
+import tinyattn as ta
+from tinyattn import straight
+from tinyattn.autodiff import walk
+from tinyattn.ops import REGISTRY
+from tinyattn.quick import quick_walk
+from tinyattn.straight import straight_line
+
+
+def one_like(y):
+    return np.ones(y.shape, y.dtype)[()]
+
+
+def assert_same(found, plain):
+    assert set(found) == set(plain)
+    for x, g in plain.items():
+        np.testing.assert_array_equal(found[x], g, strict=True)
+
+
+def leaves(rng, *shapes, dtype=np.float64):
+    return leaves_of([rng.normal(size=shape).astype(dtype) for shape in shapes])
+
+
+def attention(x, w_q, w_k, w_v):
+    q, k, v = x @ w_q, x @ w_k, x @ w_v
+    return ta.sum(ta.softmax((q @ k.mT) * 0.5) @ v)
+
+
+def test_the_same_graph_of_other_numbers_fits(rng):
+    shapes = [(4, 3), (3, 3), (3, 3), (3, 3)]
+    line = straight_line(attention(*leaves(rng, *shapes)))
+    for _ in range(3):
+        y = attention(*leaves(rng, *shapes))
+        found, oldest = line(y, one_like(y))
+        assert_same(found, walk([(y, one_like(y))]))
+        assert oldest == quick_walk([(y, one_like(y))])[1]
+
+
+def _shared(x, y):
+    z = x * y
+    return z + z
+
+
+def _backwards(x, y):
+    late, early = ta.exp(y), ta.tanh(x)
+    return early * late
+
+
+SMALL = {  # all of two leaves of shape (2, 3): each written text is tried on each graph
+    "sum": lambda x, y: x + y,
+    "sum the other way": lambda x, y: y + x,
+    "difference": lambda x, y: x - y,
+    "same leaf twice": lambda x, y: x + x,
+    "shared result": _shared,
+    "two results alike": lambda x, y: x * y + x * y,
+    "a constant": lambda x, y: x * y + 2.0,
+    "no gradient for one": lambda x, y: x + y.detach(),
+    "no gradient for the other": lambda x, y: x.detach() + y,
+    "smaller": lambda x, y: x[:1] + y[:1],
+    "spread": lambda x, y: x[:1] + y,
+    "spread the other way": lambda x, y: x + y[:1],
+    "turned": lambda x, y: (x.mT + y.mT).mT,
+    "in order": lambda x, y: ta.tanh(x) * ta.exp(y),
+    "in the other order": _backwards,
+    "two stacked": lambda x, y: ta.concatenate([x, y]),
+    "three stacked": lambda x, y: ta.concatenate([x, y, x]),
+    "three, two alike": lambda x, y: ta.concatenate([x, x, y]),
+    "one stacked": lambda x, y: ta.stack([x]) + y,
+    "einsum of one": lambda x, y: ta.einsum("ij->ji", x) @ y,
+    "einsum of two": lambda x, y: ta.einsum("ij,kj->ik", x, y),
+    "einsum of three": lambda x, y: ta.einsum("ij,kj,lj->ik", x, y, x),
+    "norm": lambda x, y: ta.layer_norm(x, y[0], y[1]),
+    "norm of one row": lambda x, y: ta.layer_norm(x, y[0], y[0]),
+    "attention": lambda x, y: ta.scaled_dot_product_attention(x, y, y),
+    "attention of one": lambda x, y: ta.scaled_dot_product_attention(x, x, y),
+    "loss": lambda x, y: ta.cross_entropy(x * y, [0, 2]),
+    "chosen": lambda x, y: ta.where(np.eye(2, 3, dtype=bool), x, y),
+    "cast": lambda x, y: ta.astype(x, np.float32) * ta.astype(y, np.float32),
+    "summed": lambda x, y: ta.sum(x, axis=0) * ta.sum(y, axis=0),
+    "summed along the other axis": lambda x, y: ta.sum(x, axis=1) * ta.sum(y, axis=1),
+}
+
+ALIKE = [{"sum", "sum the other way"}, {"norm", "norm of one row"}]  # only the order of leaves or a parameter differs
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_a_text_gives_what_is_right_or_nothing(name, rng):
+    """Each graph gets its own text; the texts of all others say no, or give the same."""
+    x, y = leaves(rng, (2, 3), (2, 3))
+    line, own = straight_line(SMALL[name](x, y)), 0
+    for other, graph in SMALL.items():
+        z = graph(*leaves(rng, (2, 3), (2, 3)))
+        found = line(z, one_like(z))
+        if found is not None:
+            assert_same(found[0], walk([(z, one_like(z))]))
+            assert other == name or {name, other} in ALIKE
+            own += other == name
+    assert own == 1
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_other_sizes_and_dtypes_do_not_fit(rng, dtype):
+    shapes = [(4, 3), (3, 3), (3, 3), (3, 3)]
+    line = straight_line(attention(*leaves(rng, *shapes, dtype=dtype)))
+    other = np.float64 if dtype is np.float32 else np.float32
+    for y in (attention(*leaves(rng, *shapes, dtype=other)), attention(*leaves(rng, (5, 3), *shapes[1:], dtype=dtype))):
+        assert line(y, one_like(y)) is None
+
+
+def test_a_gradient_to_be_kept_does_not_fit(rng):
+    x, y = leaves(rng, (2, 3), (2, 3))
+    line = straight_line(ta.exp(x * y))
+    product = x * y
+    z = ta.exp(product)
+    product.retain_grad()
+    assert line(z, one_like(z)) is None
+    assert line(ta.exp(x * y), one_like(z)) is not None
+    last = ta.exp(x * y).retain_grad()
+    assert line(last, one_like(last)) is None
+
+
+def test_an_exchanged_rule_does_not_fit(rng, monkeypatch):
+    x, y = leaves(rng, (2, 3), (2, 3))
+    line = straight_line(x * y)
+    monkeypatch.setattr(REGISTRY["multiply"], "vjps", REGISTRY["add"].vjps)
+    assert line(x * y, np.ones((2, 3))) is None
+
+
+# -- when a text is written, and used ----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def walks(monkeypatch):
+    """How many passes the loop made; the places are forgotten before."""
+    straight._places.clear()
+    counted = []
+    monkeypatch.setattr(straight, "quick_walk", lambda starts: counted.append(1) or quick_walk(starts))
+    return counted
+
+
+def train(steps, rng, shape=lambda step: (2, 3)):
+    w = ta.tensor(rng.normal(size=3), requires_grad=True)
+    for step in range(steps):
+        w.zero_grad()
+        x = np.full(shape(step), 0.5)
+        loss = ta.sum(ta.tanh(x * w) ** 2)
+        loss.backward()
+        w.assign(w.data - 0.1 * w.grad)
+    return w
+
+
+def test_the_fourth_pass_from_a_place_needs_no_loop(walks, rng):
+    train(10, rng)
+    assert len(walks) == straight.PATIENCE
+
+
+def test_training_gives_the_same_bits_with_and_without(walks, rng, monkeypatch):
+    numbers = rng.bit_generator.state
+    w = train(10, rng)
+    monkeypatch.setattr(straight, "PATIENCE", 1000)
+    straight._places.clear()
+    rng.bit_generator.state = numbers
+    assert train(10, rng).data.tobytes() == w.data.tobytes() and len(walks) > 10
+
+
+def test_two_graphs_in_turn_do_not_push_each_other_out(walks, rng):
+    train(20, rng, lambda step: (2 + step % 2, 3))
+    assert len(walks) == 2 * straight.PATIENCE  # each shape is a place of its own
+
+
+def test_where_the_graph_is_always_another_no_more_texts_are_written(walks, rng, monkeypatch):
+    written = []
+    monkeypatch.setattr(straight, "straight_line", lambda y: written.append(1) or straight_line(y))
+    w = ta.tensor(rng.normal(size=3), requires_grad=True)
+    for step in range(40):
+        y = w
+        for _ in range(step):
+            y = ta.tanh(y)
+        ta.sum(y).backward()
+    assert len(written) == straight.MOST and len(walks) == 40
+    (place,) = (place for place in straight._places.values() if place.texts)
+    assert place.walk is None
+
+
+def test_the_places_known_are_not_more_than_so_many(walks, rng):
+    for size in range(3 * straight.PLACES):
+        ta.sum(ta.tensor(np.ones(size), requires_grad=True)).backward()
+        assert len(straight._places) <= straight.PLACES
+
+
+def test_a_long_graph_is_not_written_out(walks, rng):
+    w = ta.tensor(rng.normal(size=3), requires_grad=True)
+    for _ in range(60):
+        y = w
+        for _ in range(straight.LONGEST + 1):
+            y = y + 1.0
+        ta.sum(y).backward()
+    assert len(walks) == 60
+
+
+def test_without_names_too(walks, rng):
+    with ta.no_names():
+        train(10, rng)
+    assert len(walks) == straight.PATIENCE
+
+
+@pytest.mark.parametrize(
+    "wrong", [lambda g: g.sum(), lambda g: g[:1], lambda g: g.astype("f")], ids=["sum", "shorter", "dtype"]
+)
+def test_a_learners_own_rule_that_goes_wrong_later_is_named(walks, wrong):
+    now = []
+    op = altered(REGISTRY["exp"], vjps=(lambda g, y, x: wrong(g * y) if now else g * y,))
+    x = ta.tensor([1.0, 2.0], requires_grad=True)
+    for _ in range(6):
+        ta.sum(op(x * 1.0) * 2.0).backward()
+    now.append(True)
+    with pytest.raises(ta.RuleError, match="the rule of exp for x"):
+        ta.sum(op(x * 1.0) * 2.0).backward()
+
+
+def test_an_error_inside_a_rule_comes_out_as_it_is(walks):
+    calls = []
+
+    def rule(g, y, x):
+        calls.append(1)
+        if len(calls) >= 6:
+            raise KeyError("mine")
+        return g * y
+
+    op, x = altered(REGISTRY["exp"], vjps=(rule,)), ta.tensor([1.0, 2.0], requires_grad=True)
+    with pytest.raises(KeyError, match="mine"):
+        for _ in range(10):
+            ta.sum(op(x)).backward()
+    assert len(calls) == 7  # once by the text, once more by the loop
+
+
+def test_a_stale_leaf_is_refused_by_the_text_too(walks):
+    w = ta.tensor([1.0, 2.0], requires_grad=True)
+    for step in range(6):
+        y = ta.sum(w * w)
+        if step == 5:
+            w.assign([3.0, 4.0])
+            before = w.grad.copy()
+            with pytest.raises(ta.GraphError, match="was assigned new numbers"):
+                y.backward()
+            np.testing.assert_array_equal(w.grad, before)
+        else:
+            y.backward()
+    assert len(walks) == straight.PATIENCE
+
+
+def test_what_is_infinite_is_looked_at_carefully_all_the_same(walks):
+    for _ in range(6):
+        x = ta.tensor([0.0, 4.0], requires_grad=True)
+        ta.sum(ta.where(x.data > 0, ta.sqrt(x), 0.0)).backward()
+        np.testing.assert_array_equal(x.grad, [0.0, 0.25])
+
+
+def test_cotangents_are_let_go_on_the_way():
+    x = ta.tensor(np.ones(100_000), requires_grad=True)
+    y = x
+    for _ in range(30):
+        y = ta.tanh(y)
+    line, g = straight_line(y), np.ones(100_000)
+    tracemalloc.start()
+    line(y, g)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 6 * g.nbytes
