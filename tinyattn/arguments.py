@@ -39,7 +39,8 @@ if TYPE_CHECKING:  # numpy.typing costs a tenth of importing NumPy, and only typ
 def argument_names(function: Callable[..., Any]) -> tuple[str, ...]:
     """What a function can be given by name."""
     code = function.__code__
-    return code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    return names[1:] if names[:1] == ("self",) else names
 
 
 def refuse_unknown(name: str, given: Iterable[str], known: Sequence[str]) -> None:
@@ -155,7 +156,7 @@ def as_tensors(operands: Any) -> tuple[Tensor, ...]:
 
 def floating(x: Tensor) -> Tensor:
     """The tensor itself, or whole numbers cast to float64 where an operation needs fractions."""
-    return x if x._value.dtype.kind == "f" else apply(elementwise.cast, (x,), (np.dtype(np.float64),))
+    return x if x._dtype.kind == "f" else apply(elementwise.cast, (x,), (np.dtype(np.float64),))
 
 
 def operand_list(tensors: Any, name: str) -> tuple[Tensor, ...]:
@@ -192,7 +193,7 @@ def one_number(value: Any, name: str, what: str) -> float:
     """One real number without gradient, or words: it is a setting of the operation, not an operand."""
     plain = values_of(value)
     watched = isinstance(value, Tensor) and value.requires_grad
-    if watched or np.ndim(plain) > 0 or not isinstance(plain, (int, float, np.number, np.ndarray)):
+    if watched or not isinstance(plain, (int, float, np.number, np.ndarray)) or np.ndim(plain) > 0:
         shown = f"{what}={value!r}" if not isinstance(value, (Tensor, np.ndarray)) else what
         raise ArgumentTypeError(message(f"{name}: {shown} must be one number without gradient."))
     return float(plain)
@@ -224,7 +225,7 @@ def axis_tuple(axis: Any, x: Tensor, name: str) -> tuple[int, ...]:
     """An axis argument, that is None for all, a number or several, as a tuple of non-negative numbers."""
     ndim = x.ndim
     if axis is None:
-        return _every_axis(ndim)
+        return every_axis(ndim)
     if isinstance(axis, (tuple, list)):
         found = tuple(one_axis(a, ndim, name, x) for a in axis)
         if len(set(found)) < len(found):
@@ -235,7 +236,8 @@ def axis_tuple(axis: Any, x: Tensor, name: str) -> tuple[int, ...]:
 
 
 @functools.cache
-def _every_axis(ndim: int) -> tuple[int, ...]:
+def every_axis(ndim: int) -> tuple[int, ...]:
+    """All axes, for an array of so many."""
     return tuple(range(ndim))
 
 

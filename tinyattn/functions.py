@@ -16,6 +16,7 @@ from tinyattn.arguments import (
     axis_tuple,
     boolean,
     constant,
+    every_axis,
     expand_subscripts,
     floating,
     full_shape,
@@ -513,6 +514,8 @@ def sum(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
     >>> ta.sum([[1.0, 2.0], [3.0, 4.0]], axis=0)
     tensor([4., 6.], shape=(2,))
     """
+    if axis is None and keepdims is False and x.__class__ is Tensor:  # the commonest, without the checks: a third less
+        return unary(reductions.sum, x, (every_axis(len(x._shape)), False))
     return _reduce(reductions.sum, x, axis, keepdims)
 
 
@@ -1068,8 +1071,8 @@ def softmax(x: TensorLike, axis: int = -1, keep: ArrayLike | None = None) -> Ten
     tensor([1., 0.], shape=(2,))
     """
     tensor = operand(x, "softmax")
-    along = one_axis(axis, tensor.ndim, "softmax", tensor)
-    mask = None if keep is None else mask_for(keep, tensor.shape, "softmax", tensor)
+    along = one_axis(axis, len(tensor._shape), "softmax", tensor)
+    mask = None if keep is None else mask_for(keep, tensor._shape, "softmax", tensor)
     return unary(softmaxes.softmax, floating(tensor), (along, mask))
 
 

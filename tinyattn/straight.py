@@ -15,7 +15,11 @@ from collections.abc import Callable, Sequence
 from operator import attrgetter
 from typing import Any
 
+import numpy as np
+
+from tinyattn.kernels.small import FEW
 from tinyattn.ops import Op
+from tinyattn.ops.linear import matmul
 from tinyattn.quick import quick_walk
 from tinyattn.tensor import Tensor
 
@@ -192,11 +196,30 @@ class _Text:
 
 
 def rules_of(node: Any) -> list[Any]:
-    """The rule of each input of a node; where nothing was copied to its shape, the one that need not sum it back."""
+    """The rule of each input of a node, in the shortest form that gives the same on these shapes."""
+    return [_shortest(rule, node, slot) for slot, rule in enumerate(node.op.vjps)]
+
+
+def _shortest(rule: Any, node: Any, slot: int) -> Any:
+    x, shape, plain = node.inputs[slot], node._shape, node._dtype.char in "fd"
+    if rule in _OF_SMALL_MATRICES:
+        few = all(len(a._shape) == 2 and a.size < FEW for a in (node, *node.inputs))
+        return _OF_SMALL_MATRICES[rule] if few else rule
     if node.op.even is None:
-        return list(node.op.vjps)
-    pairs = zip(node.inputs, node.op.even, node.op.vjps, strict=True)
-    return [even if x._shape == node._shape else rule for x, even, rule in pairs]
+        return rule
+    even = node.op.even[slot]
+    if x._shape == shape:  # nothing was copied, so nothing is to be summed back
+        return even
+    if len(shape) == 2 and x._shape == shape[1:] and 0 < node.size < FEW and plain:
+        ones = np.ones(shape[0], node._dtype)
+        return lambda g, y, a, b: ones.dot(even(g, y, a, b))  # a bias under rows: `small.column_sums`
+    return rule
+
+
+_OF_SMALL_MATRICES = {
+    matmul.vjps[0]: lambda g, y, a, b: g.dot(b.T),
+    matmul.vjps[1]: lambda g, y, a, b: a.T.dot(g),
+}
 
 
 def fits(made: Any, value: Any) -> bool:

@@ -206,7 +206,7 @@ class Tensor:
     @property
     def mT(self) -> Tensor:
         """The last two axes exchanged: the transpose of each matrix."""
-        if self._value.ndim == 2:  # the commonest case without the function's checks: two thirds of its time
+        if len(self._shape) == 2:  # the commonest case without the function's checks: two thirds of its time
             return unary(shapes.transpose, self, ((1, 0),))
         return functions.matrix_transpose(self)
 
@@ -368,7 +368,7 @@ class Tensor:
 
     def __pow__(self, exponent: Any) -> Tensor:
         if type(exponent) is int:
-            return apply(elementwise.integer_power, (self,), (exponent,))
+            return unary(elementwise.integer_power, self, (exponent,))
         return binary(elementwise.power, self, exponent)
 
     def __rpow__(self, base: Any) -> Tensor:

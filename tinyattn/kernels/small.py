@@ -159,6 +159,8 @@ def positive_part(x: Any) -> Any:
 
 def by_sign(g: Any, x: Any) -> Any:
     """``g`` times the sign of ``x``, and never -0: at less than the cost of a choice by `numpy.where`."""
+    if isinstance(x, np.floating):  # at a fifth of the cost of `numpy.sign`; the last case is for 0 and nan
+        return (g if x > 0 else -g if x < 0 else g * x) + zero_of(x)
     return g * np.sign(x) + zero_of(x)
 
 
