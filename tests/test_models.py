@@ -139,7 +139,7 @@ def test_chinese_text_is_learned_as_well(tmp_path: Path, capsys) -> None:
     ("é".encode("latin-1") * 300, [], "line 1: is not text in UTF-8"),
     (TEXT.encode(), ["--heads", "3"], "width 16 cannot be shared equally among 3 heads"),
     (TEXT.encode(), ["--temperature", "-1"], "temperature=-1.0"),
-    (TEXT.encode(), ["--dropout", "2"], "p=2.0"),
+    (TEXT.encode(), ["--dropout", "2"], "dropout=2.0"),
 ], ids=["short", "one letter", "latin-1", "heads", "temperature", "dropout"])  # fmt: skip
 def test_what_cannot_be_done_ends_with_2_and_words(content: bytes, words: list, said: str, tmp_path, capsys) -> None:
     (tmp_path / "text.txt").write_bytes(content)

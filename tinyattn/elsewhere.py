@@ -6,6 +6,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 NEAREST = {
     "Parameter": "ta.tensor(..., requires_grad=True)",
     "arange": "ta.tensor(np.arange(...))", "argmax": "x.data.argmax(...)", "array": "ta.tensor(...)",
@@ -33,6 +35,54 @@ NEAREST = {
     "zeros_like": "ta.tensor(np.zeros(x.shape))",
 }  # fmt: skip
 """Names that are looked for in the package."""
+
+
+ARGUMENTS = {
+    "axis": "dim dims axes", "keepdims": "keepdim keep_dims", "low": "min a_min", "high": "max a_max",
+    "keep": "mask attn_mask key_padding_mask src_mask src_key_padding_mask", "causal": "is_causal", "gain": "weight",
+    "table": "weight", "x": "input query", "a": "input", "b": "other", "q": "query", "k": "key", "v": "value",
+    "keys": "key", "values": "value", "ddof": "correction unbiased", "slope": "negative_slope alpha",
+    "classes": "num_classes", "prediction": "input", "scores": "input", "targets": "target",
+    "target": "targets outputs",
+    "n_in": "in_features fan_in", "n_out": "out_features fan_out", "words": "num_embeddings vocab_size num_words",
+    "d": "embed_dim embedding_dim d_model n_embd normalized_shape dim hidden_size features",
+    "heads": "num_heads nhead n_head n_heads", "hidden": "dim_feedforward d_ff hidden_dim hidden_features",
+    "layers": "num_layers n_layer n_layers depth", "length": "block_size max_len max_length context_length",
+    "d_keys": "kdim", "d_values": "vdim", "dropout": "p dropout_p drop", "norm": "norm_first max_norm",
+    "eps": "layer_norm_eps epsilon", "rng": "seed generator random_state key", "p": "rate",
+    "lr": "learning_rate", "parameters": "params", "decay": "weight_decay", "epochs": "num_epochs n_epochs",
+    "optimiser": "optimizer", "loss": "loss_fn criterion", "batches": "data dataset dataloader loader train_loader",
+    "schedule": "scheduler lr_scheduler", "progress": "verbose", "clip": "max_norm grad_clip clip_norm",
+    "wrt": "argnums argnum inputs", "argnums": "argnum wrt", "argnum": "argnums wrt", "seed": "grad_outputs gradient",
+    "f": "fun func fn function", "path": "file filename fname", "arrays": "tensors", "ignore": "ignore_index",
+    "temperature": "temp", "steps": "max_new_tokens", "end": "eos_token_id",
+}  # fmt: skip
+"""Our name of an argument, and what others call it."""
+
+TOLD = {"axis": ", as in NumPy", "keepdims": ", as in NumPy", "keep": ", True where a key may be attended"}
+"""What is said of an argument besides its name."""
+
+_NEW = "Leave it away: a result is always a new tensor, y = f(x)."
+DONE_OTHERWISE = {
+    "inplace": _NEW,
+    "out": _NEW,
+    "device": "Leave it away: everything is computed on the processor.",
+    "dtype": "Leave it away, and write x.astype(np.float32), or model.astype(np.float32) for all numbers of a model.",
+    "batch_first": "Leave it away: the axes before the last two are the batch.",
+    "need_weights": "Write layer.steps(...), which gives the weights, too.",
+    "retain_graph": "Leave it away: nothing is freed by a backward pass.",
+    "has_aux": "Return one tensor; keep what else there is in a variable outside.",
+}
+"""What others ask for by an argument, and is had otherwise here."""
+
+
+def argument(wrong: str, known: Sequence[str]) -> str:
+    """Which of the arguments that a function has is meant by the name that another library gives it; "" for none.
+
+    >>> argument("dim", ["x", "axis"]), argument("dim", ["n", "d"]), argument("dim", ["path"])
+    ('axis', 'd', '')
+    """
+    return next((ours for ours, others in ARGUMENTS.items() if ours in known and wrong in others.split()), "")
 
 
 def missing(name: str) -> str:

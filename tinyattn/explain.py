@@ -14,6 +14,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from tinyattn import elsewhere
 from tinyattn.errors import (
     ArgumentError,
     ArgumentTypeError,
@@ -298,23 +299,15 @@ def no_rule_for(symbol: str, x: Tensor) -> Exception:
     return ArgumentTypeError(message(wrong, why, f"Write {_NO_RULE[symbol]}."))
 
 
-_OTHER_SPELLINGS = {
-    "dim": "axis", "dims": "axis", "keepdim": "keepdims", "axes": "axis", "keep_dims": "keepdims", "mask": "keep",
-    "attn_mask": "keep", "is_causal": "causal", "weight": "gain", "min": "low", "max": "high", "a_min": "low",
-    "a_max": "high",
-}  # fmt: skip
-_TOLD = {"axis": ", as in NumPy", "keepdims": ", as in NumPy", "keep": ", True where a key may be attended"}
-
-
 def unknown_argument(function: str, wrong: str, known: Sequence[str]) -> Exception:
     """A keyword that a function does not have: mostly PyTorch's, or a slip of the pen."""
-    near = _OTHER_SPELLINGS.get(wrong, "")
-    if near not in known:
+    near, instead = elsewhere.argument(wrong, known), elsewhere.DONE_OTHERWISE.get(wrong, "")
+    if not near and not instead:
         near = next(iter(difflib.get_close_matches(wrong, known, 1)), "")
-    instead = f"Write {near}=...{_TOLD.get(near, ' here')}." if near else ""
-    return ArgumentTypeError(
-        message(f"{function}: there is no argument {wrong!r}.", f"Its arguments are {', '.join(known)}.", instead)
-    )
+    if near:
+        instead = f"Write {near}=...{elsewhere.TOLD.get(near, ' here')}."
+    arguments = f"Its {'arguments are' if len(known) > 1 else 'only argument is'} {', '.join(known) or 'none'}."
+    return ArgumentTypeError(message(f"{function}: there is no argument {wrong!r}.", arguments, instead))
 
 
 def does_not_fit(value: Any, dtype: Any, function: str) -> Exception:

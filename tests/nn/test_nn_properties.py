@@ -170,7 +170,7 @@ def test_every_kind_can_be_drawn_with_its_steps_by_name(kind: str, rng) -> None:
     (lambda x: nn.MultiHeadAttention(4, 3), "width 4 cannot be shared equally among 3 heads"),
     (lambda x: nn.MultiHeadAttention(4, 2, d_keys=5, rng=0)(x, x), "must have width 5"),
     (lambda x: nn.MultiHeadAttention(4, 0), "heads=0"),
-    (lambda x: nn.MultiHeadAttention(4, 2, dropout=2.0), "p=2.0"),
+    (lambda x: nn.MultiHeadAttention(4, 2, dropout=2.0), "dropout=2.0"),
     (lambda x: nn.split_heads(x, 3), "4.*cannot be cut into 3"),
     (lambda x: nn.Fastformer(4, rng=0)(x, keep=np.ones((3, 3), bool)), "no weights between two words"),
     (lambda x: nn.RotaryPosition(3), "odd"),

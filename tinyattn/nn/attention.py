@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, overload
 import numpy as np
 
 import tinyattn as ta
-from tinyattn.arguments import operand, values_of
+from tinyattn.arguments import as_array, known_arguments, operand, values_of, yes_or_no
 from tinyattn.errors import ArgumentError, ShapeError, message
 from tinyattn.nn import init
 from tinyattn.nn.apart import project, rows_apart
@@ -95,6 +95,7 @@ def attention(
 ) -> AttentionSteps: ...  # fmt: skip
 
 
+@known_arguments
 def attention(
     q: TensorLike,
     k: TensorLike,
@@ -156,6 +157,7 @@ def attention(
     tensor([[3.5]], shape=(1, 1))
     """
     given = q, k, v = operand(q, "attention"), operand(k, "attention"), operand(v, "attention")
+    bias = bias if bias is None or isinstance(bias, (Tensor, float, int)) else as_array(bias, name="attention: bias")
     match, weigh = _parts_named(score, normalise, bias, scale)
     _check_shapes(q, k, v, match)
     seen = visible(keep, causal, q.shape[-2], k.shape[-2], values_of(bias))
@@ -171,7 +173,8 @@ def attention(
     output = weights @ v  # (..., n, d_v)  the values, weighted
     if lost is not None:
         output = ta.where(lost, np.nan, output)  # a query that looks at nan gets nan, the others do not
-    return AttentionSteps(*given, scores, weights, output, seen) if return_steps else output
+    whole = yes_or_no(return_steps, "attention", "return_steps")
+    return AttentionSteps(*given, scores, weights, output, seen) if whole else output
 
 
 def fused_attention(q: Tensor, k: Tensor, v: Tensor, *, keep: ArrayLike | None = None, causal: bool = False) -> Tensor:
@@ -194,6 +197,7 @@ def _parts_named(
     score: str | Score | None, normalise: str | Normalise, bias: object, scale: float | None
 ) -> tuple[Score, Normalise]:
     """The two exchangeable parts; a scale of one's own takes the place of 1/√d_k."""
+    _refuse_what_is_no_part(score, normalise)
     if score is None:
         score = "kernel" if normalise == "linear" else "scaled_dot"
     if scale is not None and (np.shape(values_of(scale)) or np.asarray(values_of(scale)).dtype.kind not in "fiu"):
@@ -201,6 +205,14 @@ def _parts_named(
     if normalise == "linear":
         check_linear(score, bias)
     return score_named("dot" if score == "scaled_dot" and scale is not None else score), normalise_named(normalise)
+
+
+def _refuse_what_is_no_part(score: str | Score | None, normalise: str | Normalise) -> None:
+    """What is neither a name nor a function cannot be compared with names."""
+    if score is not None and not isinstance(score, str):
+        score_named(score)
+    if not isinstance(normalise, str):
+        normalise_named(normalise)
 
 
 def check_linear(score: str | Score, bias: object) -> None:
@@ -289,6 +301,7 @@ class SelfAttention(Module):
         """
         return self._attend(x, keep, bias, causal).output
 
+    @known_arguments
     def steps(
         self, x: TensorLike, *, keep: ArrayLike | None = None, bias: TensorLike | None = None, causal: bool = False
     ) -> AttentionSteps:
@@ -333,6 +346,7 @@ def checked_parts(
     score: str | Score | None, normalise: str | Normalise, d_k: int, source: np.random.Generator
 ) -> tuple[str | Score, str | Normalise]:
     """The exchangeable parts of a layer, refused when it is made if they are not known; scores with their weights."""
+    _refuse_what_is_no_part(score, normalise)
     if score == "additive":
         score = AdditiveScore(d_k, d_k, rng=source)
     elif score == "general":

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import tinyattn as ta
-from tinyattn.arguments import whole_array
+from tinyattn.arguments import whole_array, whole_number, yes_or_no
 from tinyattn.errors import ArgumentError, ShapeError, message
 from tinyattn.nn import init
-from tinyattn.nn.layers import Dropout, Embedding, Linear
+from tinyattn.nn.layers import Embedding, Linear, maybe_dropout
 from tinyattn.nn.module import Module, check_size
 from tinyattn.nn.multi_head import KeyValueCache
 from tinyattn.nn.positions import DistanceBias, LearnedPosition, RotaryPosition, SinusoidalPosition
-from tinyattn.nn.transformer import TransformerEncoder
+from tinyattn.nn.transformer import TransformerEncoder, check_caches
 from tinyattn.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     Ids = NDArray[np.int64]
 
 
-class GPT(Module):
+class GPT(Module, passes_on_to=TransformerEncoder):
     """A decoder in the shape of GPT-2 (Radford et al. 2019): from each prefix it scores every possible next word.
 
     Parameters
@@ -79,11 +79,13 @@ class GPT(Module):
         self.length, source = check_size(length, "GPT", "length"), init.generator(rng)
         d = check_size(d, "GPT", "d")
         self.embedding = Embedding(words, d, scale=0.1, rng=source)
-        self.position, inside = _position(position, length, d, heads, options.get("d_k") or d // heads, source)
-        self.dropout = Dropout(dropout, rng=source) if dropout else None
+        heads, own = check_size(heads, "GPT", "heads"), options.get("d_k")
+        d_k = d // heads if own is None else check_size(own, "GPT", "d_k")
+        self.position, inside = _position(position, self.length, d, heads, d_k, source)
+        self.dropout = maybe_dropout(dropout, "GPT", source)
         options = {"activation": activation, "dropout": dropout, "position": inside, "fused": True, **options}
         self.decoder = TransformerEncoder(layers, d, heads, hidden, rng=source, **options)
-        self.head = None if tied else Linear(d, words, bias=False, rng=source)
+        self.head = None if yes_or_no(tied, "GPT", "tied") else Linear(d, words, bias=False, rng=source)
 
     def forward(self, ids: ArrayLike, *, caches: list[KeyValueCache] | None = None) -> Tensor:
         """Score every word as the next one, after each prefix.
@@ -98,6 +100,7 @@ class GPT(Module):
         -------
         Tensor, shape (..., n, words)
         """
+        check_caches(caches, len(self.decoder.blocks), "GPT")
         numbers, before = whole_array(ids, "GPT", "ids"), caches[0].length if caches else 0
         self._check_length(numbers, before)
         x = self.embedding(numbers)  # (..., n, d)
@@ -121,7 +124,9 @@ class GPT(Module):
         -------
         Tensor, shape ()
         """
-        numbers = whole_array(ids, "GPT", "ids")
+        numbers, ignore = whole_array(ids, "GPT", "ids"), whole_number(ignore, "GPT.loss", "ignore")
+        if numbers.ndim < 1:
+            raise ShapeError("GPT.loss: ids is a single word; a sequence is needed, shape (..., n + 1).")
         scores = self(np.where(numbers[..., :-1] == ignore, 0, numbers[..., :-1]))  # (..., n, words)
         return ta.cross_entropy(scores, numbers[..., 1:], ignore_index=ignore)
 
@@ -171,6 +176,7 @@ class GPT(Module):
         if sequence.ndim != 1 or not len(sequence):
             raise ShapeError(f"generate: ids of shape {sequence.shape}; one sequence of at least one word is needed.")
         steps = check_size(steps, "generate", "steps")
+        end = None if end is None else whole_number(end, "generate", "end")
         caches, new = self.caches(), sequence[-self.length :]
         learning = [(part, part.training) for _, part in self.named_modules()]
         self.eval()
@@ -220,7 +226,7 @@ def choose(scores: ArrayLike, temperature: float, top_k: int | None, rng: np.ran
     1
     """
     numbers = np.asarray(scores, dtype=float)
-    if not isinstance(temperature, (int, float, np.number)) or not temperature >= 0:
+    if not isinstance(temperature, (int, float, np.number)) or not 0 <= temperature < np.inf:
         raise ArgumentError(f"generate: temperature={temperature!r} must be a number from 0 on.")
     if top_k is not None:
         least = check_size(top_k, "generate", "top_k")
@@ -232,8 +238,9 @@ def choose(scores: ArrayLike, temperature: float, top_k: int | None, rng: np.ran
     return int(rng.choice(len(odds), p=odds / odds.sum()))
 
 
-def _position(kind: str, length: int, d: int, heads: int, d_k: int, source: np.random.Generator) -> tuple[Any, Any]:
+def _position(given: object, length: int, d: int, heads: int, d_k: int, source: np.random.Generator) -> tuple[Any, Any]:
     """What is added to the embeddings, and what acts inside the heads; one of them is None."""
+    kind = given if isinstance(given, str) else type(given).__name__
     if kind == "learned":
         return LearnedPosition(length, d, scale=0.1, rng=source), None
     if kind == "sinusoidal":

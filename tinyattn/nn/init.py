@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from tinyattn.errors import ArgumentTypeError, message
+from tinyattn.arguments import one_number, shape_tuple
+from tinyattn.errors import ArgumentError, ArgumentTypeError, ShapeError, message
+from tinyattn.nn.module import check_size
 
 Rng = np.random.Generator | int | None
 
@@ -56,8 +59,10 @@ def glorot(rng: np.random.Generator, n_in: int, n_out: int) -> Any:
     >>> bool(abs(glorot(generator(0), 100, 200).var() - 2 / 300) < 1e-4)
     True
     """
-    bound = math.sqrt(6 / (n_in + n_out))
-    return rng.uniform(-bound, bound, size=(n_in, n_out))
+    source = _checked(rng, "glorot")
+    shape = check_size(n_in, "glorot", "n_in"), check_size(n_out, "glorot", "n_out")
+    bound = math.sqrt(6 / sum(shape))
+    return _with_room(shape, lambda: source.uniform(-bound, bound, size=shape))
 
 
 def normal(rng: np.random.Generator, shape: tuple[int, ...], scale: float = 1.0) -> Any:
@@ -72,4 +77,41 @@ def normal(rng: np.random.Generator, shape: tuple[int, ...], scale: float = 1.0)
     >>> normal(generator(0), (2, 3), scale=0.1).shape
     (2, 3)
     """
-    return rng.normal(0.0, scale, size=shape)
+    source = _checked(rng, "normal")
+    sizes = tuple(check_size(size, "normal", "shape", least=0) for size in shape_tuple((shape,), "normal"))
+    spread = one_number(scale, "normal", "scale")
+    if not 0 <= spread < math.inf:
+        raise ArgumentError(f"normal: scale={scale!r} is no standard deviation; it must be a number from 0 on.")
+    return _with_room(sizes, lambda: source.normal(0.0, spread, size=sizes))
+
+
+def equal(value: float, n: int) -> Any:
+    """One number n times.
+
+    Returns
+    -------
+    ndarray, shape (n,)
+
+    Examples
+    --------
+    >>> equal(1.0, 2)
+    array([1., 1.])
+    """
+    return _with_room((n,), lambda: np.full(n, value))
+
+
+def _checked(rng: object, name: str) -> np.random.Generator:
+    if isinstance(rng, np.random.Generator):
+        return rng
+    what = f"{name}: rng={rng!r} is no generator of random numbers."
+    raise ArgumentTypeError(message(what, "", "Write nn.init.generator(seed), or np.random.default_rng(seed)."))
+
+
+def _with_room(shape: tuple[int, ...], make: Callable[[], Any]) -> Any:
+    """The numbers that are made, or words where there is no room for so many of them."""
+    try:
+        return make()
+    except (MemoryError, ValueError):  # NumPy's ValueError says that no array could be so big
+        why = f"They are {math.prod(shape):,} numbers of 8 bytes."
+        what = f"parameters of shape {shape} do not fit into memory."
+        raise ShapeError(message(what, why, "Take smaller sizes.")) from None

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 import tinyattn as ta
-from tinyattn.arguments import one_number, operand
+from tinyattn.arguments import one_number, operand, yes_or_no
 from tinyattn.errors import ArgumentError, ShapeError
 from tinyattn.nn import init
 from tinyattn.nn.module import Module, check_size, check_width
@@ -55,7 +55,8 @@ class Linear(Module):
         n_in, n_out = check_size(n_in, "Linear", "n_in"), check_size(n_out, "Linear", "n_out")
         start = init.glorot(init.generator(rng), n_in, n_out)
         self.W = ta.tensor(start, requires_grad=True, name="W")
-        self.b = ta.tensor([0.0] * n_out, requires_grad=True, name="b") if bias else None
+        added = yes_or_no(bias, "Linear", "bias")
+        self.b = ta.tensor(init.equal(0.0, n_out), requires_grad=True, name="b") if added else None
 
     def forward(self, x: TensorLike) -> Tensor:
         """Map rows of width n_in to rows of width n_out.
@@ -140,7 +141,8 @@ class Embedding(Module):
             given = f"vectors of shape {start.shape}, {start.dtype}"
             raise ShapeError(f"Embedding.from_pretrained: {given}; a row per word is needed, in floating point.")
         embedding = cls(start.shape[0], start.shape[1], rng=0)
-        embedding.table = ta.tensor(start.data, requires_grad=not freeze, name="table")
+        learned = not yes_or_no(freeze, "Embedding.from_pretrained", "freeze")
+        embedding.table = ta.tensor(start.data, requires_grad=learned, name="table")
         return embedding
 
     def forward(self, ids: ArrayLike) -> Tensor:
@@ -188,8 +190,9 @@ class LayerNorm(Module):
 
     def __init__(self, d: int, eps: float = 1e-5, bias: bool = True) -> None:
         d, self.eps = check_size(d, "LayerNorm", "d"), _checked_eps(eps, "LayerNorm")
-        self.gain = ta.tensor([1.0] * d, requires_grad=True, name="gain")
-        self.bias = ta.tensor([0.0] * d, requires_grad=True, name="bias") if bias else None
+        self.gain = ta.tensor(init.equal(1.0, d), requires_grad=True, name="gain")
+        shifted = yes_or_no(bias, "LayerNorm", "bias")
+        self.bias = ta.tensor(init.equal(0.0, d), requires_grad=True, name="bias") if shifted else None
 
     def forward(self, x: TensorLike) -> Tensor:
         """Norm each row.
@@ -236,7 +239,7 @@ class RMSNorm(Module):
 
     def __init__(self, d: int, eps: float = 1e-5) -> None:
         d, self.eps = check_size(d, "RMSNorm", "d"), _checked_eps(eps, "RMSNorm")
-        self.gain = ta.tensor([1.0] * d, requires_grad=True, name="gain")
+        self.gain = ta.tensor(init.equal(1.0, d), requires_grad=True, name="gain")
 
     def forward(self, x: TensorLike) -> Tensor:
         """Norm each row.
@@ -286,7 +289,7 @@ class Dropout(Module):
     """
 
     def __init__(self, p: float, *, rng: init.Rng = None) -> None:
-        if not isinstance(p, (int, float, np.number)) or not 0 <= p <= 1:
+        if isinstance(p, bool) or not isinstance(p, (int, float, np.number)) or not 0 <= p <= 1:
             raise ArgumentError(f"Dropout: p={p!r} must be from 0 to 1.")
         self.p, self.rng = p, init.generator(rng)
 
@@ -306,6 +309,13 @@ class Dropout(Module):
     def sizes(self) -> str:
         """The share."""
         return str(self.p)
+
+
+def maybe_dropout(share: float, layer: str, source: np.random.Generator) -> Dropout | None:
+    """The dropout of a layer that has one, or None where nothing is dropped."""
+    if isinstance(share, (bool, str)) or not isinstance(share, (int, float, np.number)) or not 0 <= share <= 1:
+        raise ArgumentError(f"{layer}: dropout={share!r} must be a share from 0 to 1.")
+    return Dropout(share, rng=source) if share else None
 
 
 Activation = Callable[[Tensor], Tensor]
@@ -364,9 +374,10 @@ class MLP(Module):
             known = ", ".join(map(repr, ACTIVATIONS))
             raise ArgumentError(f"MLP: activation={activation!r} is not known.\n  Write {known}, or a function.")
         self.activation = activation
+        bias = yes_or_no(bias, "MLP", "bias")
         self.up = Linear(d, hidden, bias, rng=source)
         self.down = Linear(hidden, d, bias, rng=source)
-        self.dropout = Dropout(dropout, rng=source) if dropout else None
+        self.dropout = maybe_dropout(dropout, "MLP", source)
 
     def forward(self, x: TensorLike) -> Tensor:
         """Change each row by itself.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 import tinyattn as ta
-from tinyattn.arguments import boolean, operand
+from tinyattn.arguments import boolean, known_arguments, operand, yes_or_no
 from tinyattn.composed import named_by_caller
 from tinyattn.errors import ArgumentError, ShapeError, message
 from tinyattn.nn import init
@@ -85,7 +85,7 @@ class LinearAttention(Module):
         q = project(rows, self.W_q)  # (..., n, d_k)
         k = project(rows, self.W_k)  # (..., n, d_k)
         v = project(rows, self.W_v)  # (..., n, d_v)
-        if causal:
+        if yes_or_no(causal, "LinearAttention", "causal"):
             return attention(q, k, v, normalise="linear", keep=None if word is None else word.mT, causal=True)
         (q, k, v), lost = rows_apart(q, k, v, seen=None if word is None else word.mT)
         phi_q = feature_map(q)  # (..., n, d_k)
@@ -194,6 +194,7 @@ class Fastformer(Module):
         """
         return self._attend(x, keep).output
 
+    @known_arguments
     def steps(self, x: TensorLike, *, keep: ArrayLike | None = None) -> FastformerSteps:
         """Do the same as a call, and give every step.
 

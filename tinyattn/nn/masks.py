@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tinyattn.arguments import boolean
+from tinyattn.arguments import boolean, known_arguments, yes_or_no
 from tinyattn.errors import ShapeError, message
 from tinyattn.nn.module import check_size
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     Mask = NDArray[np.bool_]
 
 
+@known_arguments
 def causal(n: int, m: int | None = None) -> Mask:
     """Each of n words looks at itself and what came before; with m > n the n words are the last of m.
 
@@ -32,10 +33,11 @@ def causal(n: int, m: int | None = None) -> Mask:
     >>> causal(1, 3).astype(int)
     array([[1, 1, 1]])
     """
-    m = n if m is None else m
+    n, m = _sizes(n, m, "causal")
     return np.tri(n, m, m - n, dtype=bool)
 
 
+@known_arguments
 def window(n: int, reach: int, m: int | None = None) -> Mask:
     """Each of n words looks at most ``reach`` words to the left and to the right; aligned at the end, as `causal`.
 
@@ -55,10 +57,10 @@ def window(n: int, reach: int, m: int | None = None) -> Mask:
            [1, 1, 0],
            [0, 1, 1]])
     """
-    check_size(reach + 1 if isinstance(reach, int) else reach, "window", "reach + 1")
-    return np.abs(distances(n, m)) <= reach
+    return np.abs(distances(n, m)) <= check_size(reach, "window", "reach", least=0)
 
 
+@known_arguments
 def padding(keep: ArrayLike) -> Mask:
     """Nobody looks at padding: hide the columns of what is no word.  The rows stay, a loss ignores those.
 
@@ -76,9 +78,13 @@ def padding(keep: ArrayLike) -> Mask:
     >>> padding([[True, True, False], [True, True, True]]).shape
     (2, 1, 3)
     """
-    return boolean(keep, "padding", "keep")[..., None, :]
+    words = boolean(keep, "padding", "keep")
+    if words.ndim < 1:
+        raise ShapeError("padding: keep is a single truth; one for each word is needed, shape (..., m).")
+    return words[..., None, :]
 
 
+@known_arguments
 def distances(n: int, m: int | None = None) -> NDArray[np.int64]:
     """How far key j lies to the right of query i; negative to the left.  The last query stands at the last key.
 
@@ -92,7 +98,7 @@ def distances(n: int, m: int | None = None) -> NDArray[np.int64]:
     array([[-1,  0,  1],
            [-2, -1,  0]])
     """
-    m = n if m is None else m
+    n, m = _sizes(n, m, "distances")
     return np.arange(m) - np.arange(m - n, m)[:, None]
 
 
@@ -110,12 +116,18 @@ def visible(
     mask = None if keep is None else boolean(keep, "attention", "keep")
     if mask is not None:
         _check_fits(mask, n, m)
-    if is_causal:
+    if yes_or_no(is_causal, "attention", "causal"):
         mask = causal(n, m) if mask is None else mask & causal(n, m)
     if bias is not None and np.isneginf(bias).any():
         open_pairs = ~np.isneginf(bias)
         mask = open_pairs if mask is None else mask & open_pairs
     return mask
+
+
+def _sizes(n: int, m: int | None, name: str) -> tuple[int, int]:
+    """How many words ask and answer; a mask for more than a million is a slip: it has a truth for each pair."""
+    n = check_size(n, name, "n", least=0, most=1 << 20)
+    return n, n if m is None else check_size(m, name, "m", least=0, most=1 << 20)
 
 
 def _check_fits(mask: Mask, n: int, m: int) -> None:

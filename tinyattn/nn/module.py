@@ -6,14 +6,16 @@ dictionaries among them.  Written on public tensor operations only.
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Iterator, Mapping
 from reprlib import recursive_repr
+from types import FunctionType
 from typing import Any, TypeVar
 
 import numpy as np
 
-from tinyattn.arguments import as_array
+from tinyattn.arguments import argument_names, as_array, refuse_unknown
 from tinyattn.errors import ArgumentError, ArgumentTypeError, ShapeError, listed, message
 from tinyattn.mode import scope
 from tinyattn.names import describe, stored_target
@@ -56,6 +58,17 @@ class Module:
 
     training: bool = True
     _scope_name: str = ""
+    _arguments: tuple[str, ...] = ()
+
+    def __init_subclass__(cls, passes_on_to: type[Module] | None = None, **options: Any) -> None:
+        """Let the class answer, when it is made, keywords that it does not have, with the names that it has."""
+        super().__init_subclass__(**options)
+        start = vars(cls).get("__init__")
+        if isinstance(start, FunctionType):
+            more = () if passes_on_to is None else passes_on_to._arguments
+            cls._arguments = tuple(dict.fromkeys(argument_names(start) + more))
+            if passes_on_to is not None or not _takes_any(start):
+                cls.__init__ = _answering(start, cls.__name__, cls._arguments)  # type: ignore[method-assign]
 
     def __setattr__(self, name: str, value: Any) -> None:
         for path, part in _parts(name, value, "[{}]"):
@@ -83,6 +96,8 @@ class Module:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run `forward` inside the module's scope; ``Q = layer(x)`` calls the result Q."""
+        if kwargs:
+            _refuse_unknown(self, kwargs)
         with scope(self.scope_name):
             result = self.forward(*args, **kwargs)
         if isinstance(result, Tensor) and result.op is not None and not any(result is x for x in args):
@@ -285,6 +300,28 @@ class Module:
         return f"{type(self).__name__}({sizes.strip(chr(10))}{inside}{chr(10) if inside else ''})"
 
 
+def _answering(start: Any, name: str, known: tuple[str, ...]) -> Any:
+    """An ``__init__`` that refuses a keyword that it does not have in the name of the class."""
+
+    @functools.wraps(start)
+    def wrapper(self: Module, *args: Any, **kwargs: Any) -> None:
+        refuse_unknown(name, kwargs, known)
+        start(self, *args, **kwargs)
+
+    return wrapper
+
+
+def _refuse_unknown(module: Module, given: Mapping[str, Any]) -> None:
+    """Answer a keyword that a module's forward does not have, such as PyTorch's ``attn_mask``."""
+    forward = getattr(module.forward, "__func__", None)
+    if isinstance(forward, FunctionType) and not _takes_any(forward):
+        refuse_unknown(type(module).__name__, given, argument_names(forward))
+
+
+def _takes_any(function: FunctionType) -> bool:
+    return bool(function.__code__.co_flags & 0x08)  # it has **options
+
+
 def _parts(name: str, value: Any, pattern: str) -> Iterator[tuple[str, Module | Tensor]]:
     """The modules and tensors in an attribute, also in lists, tuples and dictionaries, each with its path."""
     if isinstance(value, (Module, Tensor)):
@@ -312,10 +349,17 @@ def _same_name(name: str, module: str) -> str:
     )
 
 
-def check_size(value: object, layer: str, what: str) -> int:
+def check_size(value: object, layer: str, what: str, least: int = 1, most: int = 1 << 40) -> int:
     """A size that is a whole number from 1 on, or a refusal that names the layer and what the size is for."""
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
-        raise ArgumentError(f"{layer}: {what}={value!r} must be a whole number from 1 on.")
+    if isinstance(value, (Tensor, np.ndarray)):
+        kind = "tensor" if isinstance(value, Tensor) else "array"
+        given = f"{what} is {kind} of shape {value.shape}; it"
+    else:
+        given = f"{what}={value!r}"
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
+        raise ArgumentError(f"{layer}: {given} must be a whole number from {least} on.")
+    if value > most:
+        raise ArgumentError(f"{layer}: {given} is more than {most}, which no computer has room for.")
     return int(value)
 
 

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import tinyattn as ta
-from tinyattn.arguments import operand
+from tinyattn.arguments import as_array, known_arguments, operand, yes_or_no
 from tinyattn.composed import named_by_caller
 from tinyattn.errors import ArgumentTypeError, ShapeError, message
 from tinyattn.names import describe
 from tinyattn.nn import init
 from tinyattn.nn.apart import project
 from tinyattn.nn.attention import AttentionSteps, attention, check_linear, checked_parts, fused_attention
-from tinyattn.nn.layers import Dropout
+from tinyattn.nn.layers import maybe_dropout
 from tinyattn.nn.module import Module, check_size, check_width
 from tinyattn.nn.normalise import Normalise, normalise_named
 from tinyattn.nn.positions import DistanceBias, RotaryPosition
@@ -100,10 +100,23 @@ class KeyValueCache:
 
     def extend(self, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
         """Add the keys and values of new words, and give those of all."""
+        k, v = operand(k, "KeyValueCache"), operand(v, "KeyValueCache")
         if self.k is not None and self.v is not None:
             k, v = ta.concatenate([self.k, k], axis=-2), ta.concatenate([self.v, v], axis=-2)
         self.k, self.v = k, v
         return k, v
+
+
+def check_cache(cache: object, layer: str, what: str) -> None:
+    """Refuse what holds no keys and values."""
+    if not isinstance(cache, KeyValueCache):
+        raise ArgumentTypeError(
+            message(
+                f"{layer}: {what} is a {type(cache).__name__}, and holds no keys and values.",
+                "It is filled call by call with those of the words so far.",
+                "Make it once, cache = nn.KeyValueCache(), and hand it to every call.",
+            )
+        )
 
 
 class MultiHeadAttention(Module):
@@ -177,14 +190,15 @@ class MultiHeadAttention(Module):
             ta.tensor(init.glorot(source, *size), requires_grad=True, name=f"W_{which}")
             for which, size in sizes.items()
         )
+        has_bias = yes_or_no(bias, "MultiHeadAttention", "bias")
         self.b_q, self.b_k, self.b_v, self.b_o = (
-            ta.tensor([0.0] * size[1], requires_grad=True, name=f"b_{which}") if bias else None
+            ta.tensor(init.equal(0.0, size[1]), requires_grad=True, name=f"b_{which}") if has_bias else None
             for which, size in sizes.items()
         )
         self.score, self.normalise = checked_parts(score, normalise, d_k, source)
         _check_position(position, self.heads, d_k)
-        self.position, self.fused = position, fused
-        self.dropout = Dropout(dropout, rng=source) if dropout else None
+        self.position, self.fused = position, yes_or_no(fused, "MultiHeadAttention", "fused")
+        self.dropout = maybe_dropout(dropout, "MultiHeadAttention", source)
 
     def forward(
         self,
@@ -205,6 +219,7 @@ class MultiHeadAttention(Module):
             found = self._attend(q, k, v, seen, added, causal).output  # (..., h, n, d_v)
         return self._joined(found)
 
+    @known_arguments
     def steps(
         self,
         x: TensorLike,
@@ -254,6 +269,8 @@ class MultiHeadAttention(Module):
         cache: KeyValueCache | None,
     ) -> tuple[Tensor, Tensor, Tensor, Any, Any]:
         """Queries, keys and values of every head; the mask and the bias with an axis for them."""
+        if cache is not None:
+            check_cache(cache, "MultiHeadAttention", "cache")
         x, keys, values = self._rows(x, keys, values)
         q = split_heads(project(x, self.W_q, self.b_q), self.heads)  # (..., h, n, d_k)  what does each word ask?
         k = split_heads(project(keys, self.W_k, self.b_k), self.heads)  # (..., h, m, d_k)  what does it answer to?
@@ -263,7 +280,7 @@ class MultiHeadAttention(Module):
             q, k = self.position(q, before), self.position(k, before)  # turned by an angle for each position
         if cache is not None:
             k, v = cache.extend(k, v)  # (..., h, m, d)  also the words before
-        seen, added = _for_heads(keep, x.ndim), _for_heads(bias, x.ndim)
+        seen, added = _for_heads(keep, x.ndim, "keep"), _for_heads(bias, x.ndim, "bias")
         if isinstance(self.position, DistanceBias):
             distance = ta.astype(self.position(q.shape[-2], k.shape[-2]), q.dtype)  # (h, n, m)
             added = distance if added is None else distance + added
@@ -345,8 +362,9 @@ def _check_position(position: object, heads: int, d_k: int) -> None:
         )
 
 
-def _for_heads(mask: Any, ndim: int) -> Any:
+def _for_heads(mask: Any, ndim: int, what: str) -> Any:
     """A mask or bias for all heads gets their axis; one that has it, or needs none, stays."""
-    if mask is None or np.ndim(mask) <= 2 or np.ndim(mask) > ndim:
-        return mask
-    return mask[..., None, :, :] if isinstance(mask, Tensor) else np.asarray(mask)[..., None, :, :]
+    if mask is None:
+        return None
+    array = mask if isinstance(mask, Tensor) else as_array(mask, name=f"MultiHeadAttention: {what}")
+    return mask if array.ndim <= 2 or array.ndim > ndim else array[..., None, :, :]

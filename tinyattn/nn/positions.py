@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import tinyattn as ta
-from tinyattn.arguments import operand
-from tinyattn.errors import ShapeError, message
+from tinyattn.arguments import known_arguments, one_number, operand
+from tinyattn.errors import ArgumentError, ShapeError, message
 from tinyattn.names import describe
 from tinyattn.nn import init
 from tinyattn.nn.masks import distances
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from tinyattn.arguments import TensorLike
 
 
+@known_arguments
 def sinusoidal(n: int, d: int, base: float = 10000.0, before: int = 0) -> Any:
     """Waves of growing length: sin in even columns, cos in odd ones (Vaswani et al. 2017, section 3.5).
 
@@ -41,6 +42,8 @@ def sinusoidal(n: int, d: int, base: float = 10000.0, before: int = 0) -> Any:
     array([[0.  , 1.  , 0.  , 1.  ],
            [0.84, 0.54, 0.01, 1.  ]])
     """
+    n, d = check_size(n, "sinusoidal", "n", least=0, most=_MOST), check_size(d, "sinusoidal", "d", most=_MOST)
+    before, base = _checked_before(before, "sinusoidal"), _checked_base(base, "sinusoidal")
     column = np.arange(d)
     angle = np.arange(before, before + n)[:, None] / base ** (2 * (column // 2) / d)  # (n, d)
     return np.where(column % 2 == 0, np.sin(angle), np.cos(angle))
@@ -66,7 +69,7 @@ class SinusoidalPosition(Module):
     """
 
     def __init__(self, d: int, base: float = 10000.0) -> None:
-        self.d, self.base = check_size(d, "SinusoidalPosition", "d"), base
+        self.d, self.base = check_size(d, "SinusoidalPosition", "d"), _checked_base(base, "SinusoidalPosition")
 
     def forward(self, x: TensorLike, before: int = 0) -> Tensor:
         """Add the positions.
@@ -81,7 +84,7 @@ class SinusoidalPosition(Module):
         -------
         Tensor, shape (..., n, d)
         """
-        rows = _rows(x, self.d, "SinusoidalPosition")
+        rows, before = _rows(x, self.d, "SinusoidalPosition"), _checked_before(before, "SinusoidalPosition")
         waves = sinusoidal(rows.shape[-2], self.d, self.base, before)
         positions = ta.tensor(waves.astype(rows.dtype), name="positions")  # (n, d)
         return rows + positions
@@ -138,7 +141,7 @@ class LearnedPosition(Module):
         """
         length, d = self.P.shape
         rows = _rows(x, d, "LearnedPosition")
-        n = check_size(before + 1, "LearnedPosition", "before + 1") - 1 + rows.shape[-2]
+        n = _checked_before(before, "LearnedPosition") + rows.shape[-2]
         if n > length:
             raise ShapeError(
                 message(
@@ -178,7 +181,7 @@ class RotaryPosition(Module):
     """
 
     def __init__(self, d: int, base: float = 10000.0) -> None:
-        self.d, self.base = check_size(d, "RotaryPosition", "d"), base
+        self.d, self.base = check_size(d, "RotaryPosition", "d"), _checked_base(base, "RotaryPosition")
         if d % 2:
             raise ShapeError(f"RotaryPosition: width {d} is odd, but columns are turned in pairs.")
 
@@ -196,6 +199,7 @@ class RotaryPosition(Module):
         Tensor, shape (..., n, d)
         """
         rows = _rows(x, self.d, "RotaryPosition")
+        before = _checked_before(before, "RotaryPosition")
         speed = self.base ** (-np.arange(0, self.d, 2) / self.d)  # (d/2,)
         angle = np.arange(before, before + rows.shape[-2])[:, None] * speed  # (n, d/2)
         cos = ta.tensor(np.cos(angle).astype(rows.dtype), name="cos")  # (n, d/2)
@@ -235,8 +239,9 @@ class DistanceBias(Module):
     def __init__(self, heads: int, reach: int | None = None) -> None:
         self.heads = check_size(heads, "DistanceBias", "heads")
         self.reach = None if reach is None else check_size(reach, "DistanceBias", "reach")
-        zeros = None if reach is None else np.zeros((heads, 2 * reach + 1))
-        self.table = None if zeros is None else ta.tensor(zeros, requires_grad=True, name="table")
+        zeros = None if self.reach is None else init.equal(0.0, self.heads * (2 * self.reach + 1))
+        learned = None if zeros is None else zeros.reshape(self.heads, -1)
+        self.table = None if learned is None else ta.tensor(learned, requires_grad=True, name="table")
 
     def forward(self, n: int, m: int | None = None) -> Tensor:
         """Give the bias of n queries and m keys, aligned at the end.
@@ -254,6 +259,20 @@ class DistanceBias(Module):
     def sizes(self) -> str:
         """How many heads, and the reach."""
         return f"heads={self.heads}" + ("" if self.reach is None else f", reach={self.reach}")
+
+
+_MOST = 1 << 30
+
+
+def _checked_before(before: int, layer: str) -> int:
+    return check_size(before, layer, "before", least=0, most=_MOST)
+
+
+def _checked_base(base: float, layer: str) -> float:
+    number = one_number(base, layer, "base")
+    if not 0 < number < np.inf:
+        raise ArgumentError(f"{layer}: base={base!r} must be a number above 0; waves grow longer by its power.")
+    return number
 
 
 def _rows(x: TensorLike, d: int, layer: str) -> Tensor:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import tinyattn as ta
-from tinyattn.arguments import boolean, operand
-from tinyattn.errors import ArgumentError, ShapeError, message
+from tinyattn.arguments import boolean, known_arguments, operand, yes_or_no
+from tinyattn.errors import ArgumentError, ArgumentTypeError, ShapeError, message
 from tinyattn.nn import init
-from tinyattn.nn.layers import MLP, Activation, Dropout, LayerNorm, RMSNorm
+from tinyattn.nn.layers import MLP, Activation, LayerNorm, RMSNorm, maybe_dropout
 from tinyattn.nn.module import Module, check_size
-from tinyattn.nn.multi_head import KeyValueCache, MultiHeadAttention
+from tinyattn.nn.multi_head import KeyValueCache, MultiHeadAttention, check_cache
 from tinyattn.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tinyattn.arguments import TensorLike
 
 
-class TransformerBlock(Module):
+class TransformerBlock(Module, passes_on_to=MultiHeadAttention):
     """Attention, then an MLP; what each finds is added to what was there (Vaswani et al. 2017, section 3.1).
 
     Parameters
@@ -83,14 +83,14 @@ class TransformerBlock(Module):
         rng: init.Rng = None,
         **attention: Any,
     ) -> None:
-        if norm not in ("pre", "post"):
+        if not isinstance(norm, str) or norm not in ("pre", "post"):
             raise ArgumentError(f"TransformerBlock: norm={norm!r} must be 'pre' or 'post'.")
         source = init.generator(rng)
         self.norm = norm
         self.attention = MultiHeadAttention(d, heads, bias=bias, dropout=dropout, rng=source, **attention)
         self.mlp = MLP(d, hidden, activation=activation, dropout=dropout, bias=bias, rng=source)
         self.norm1, self.norm2 = _norm(norm_kind, d, eps, norm_bias), _norm(norm_kind, d, eps, norm_bias)
-        self.dropout = Dropout(dropout, rng=source) if dropout else None
+        self.dropout = maybe_dropout(dropout, "TransformerBlock", source)
 
     def forward(
         self,
@@ -130,7 +130,7 @@ class TransformerBlock(Module):
         return self.norm
 
 
-class TransformerEncoder(Module):
+class TransformerEncoder(Module, passes_on_to=TransformerBlock):
     """Blocks one after the other, and with pre-norm a last norm: every word sees every word.
 
     Parameters
@@ -170,11 +170,11 @@ class TransformerEncoder(Module):
         **options: Any,
     ) -> None:
         source = init.generator(rng)
-        count = check_size(layers, "TransformerEncoder", "layers")
+        count = check_size(layers, "TransformerEncoder", "layers", most=1 << 14)
         self.blocks = [TransformerBlock(d, heads, hidden, rng=source, **options) for _ in range(count)]
         norm = options.get("norm_kind", "layer"), d, options.get("eps", 1e-5), options.get("norm_bias", True)
-        has = options.get("norm", "pre") == "pre" if last_norm is None else last_norm
-        self.last_norm = _norm(*norm) if has else None
+        wanted = options.get("norm", "pre") == "pre" if last_norm is None else last_norm
+        self.last_norm = _norm(*norm) if yes_or_no(wanted, "TransformerEncoder", "last_norm") else None
 
     def forward(
         self,
@@ -200,10 +200,7 @@ class TransformerEncoder(Module):
         Tensor, shape (..., n, d)
         """
         rows = operand(x, "TransformerEncoder")
-        if caches is not None and len(caches) != len(self.blocks):
-            raise ArgumentError(
-                f"TransformerEncoder: {len(caches)} caches for {len(self.blocks)} blocks; each needs one."
-            )
+        check_caches(caches, len(self.blocks), "TransformerEncoder")
         for place, block in enumerate(self.blocks):
             cache = None if caches is None else caches[place]
             rows = block(rows, keep=keep, bias=bias, causal=causal, cache=cache)  # (..., n, d)
@@ -214,6 +211,21 @@ class TransformerEncoder(Module):
         return f"layers={len(self.blocks)}"
 
 
+def check_caches(caches: object, blocks: int, layer: str) -> None:
+    """Refuse what is not one cache for each block."""
+    if caches is None:
+        return
+    if not isinstance(caches, (list, tuple)):
+        why = "Each block keeps keys and values of its own."
+        instead = "Write caches = [nn.KeyValueCache() for _ in model.blocks]; a GPT makes them with model.caches()."
+        raise ArgumentTypeError(message(f"{layer}: caches is a {type(caches).__name__}, no list.", why, instead))
+    for cache in caches:
+        check_cache(cache, layer, "one of caches")
+    if len(caches) != blocks:
+        raise ArgumentError(f"{layer}: {len(caches)} caches for {blocks} blocks; each needs one.")
+
+
+@known_arguments
 def mean_over_words(x: TensorLike, keep: ArrayLike | None = None) -> Tensor:
     """One vector for a sequence: the mean of its words, without padding; of no word at all it is zeros.
 
@@ -253,8 +265,8 @@ def mean_over_words(x: TensorLike, keep: ArrayLike | None = None) -> Tensor:
 
 
 def _norm(kind: str, d: int, eps: float, bias: bool) -> LayerNorm | RMSNorm:
-    if kind == "layer":
+    if isinstance(kind, str) and kind == "layer":
         return LayerNorm(d, eps, bias)
-    if kind == "rms":
+    if isinstance(kind, str) and kind == "rms":
         return RMSNorm(d, eps)
     raise ArgumentError(f"TransformerBlock: norm_kind={kind!r} must be 'layer' or 'rms'.")
