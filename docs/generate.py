@@ -294,8 +294,9 @@ def as_code(text: str) -> str:
 
 
 def names_elsewhere() -> str:
-    """Functions of other libraries, with what they are called here."""
-    nearest = sorted(elsewhere.NEAREST.items())
+    """Functions and classes of other libraries, with what they are called here."""
+    parts = {f"nn.{name}": instead for name, instead in elsewhere.IN_NN.items()}
+    nearest = sorted({**elsewhere.NEAREST, **parts}.items())
     return table(["there", "here"], [[f"`{name}`", as_code(instead)] for name, instead in nearest])
 
 

@@ -1,7 +1,7 @@
 """What things are called here that have another name in PyTorch or NumPy, or are not there at all.
 
-``ta.cat`` does not exist; asking for it says ``ta.concatenate``.  The table is also printed in the documentation
-(`docs/coming-from.md`), and so is the one of methods, `tinyattn.functions.MISSING`.
+``ta.cat`` does not exist; asking for it says ``ta.concatenate``.  The tables of names are also printed in the
+documentation (`docs/coming-from.md`), and so is the one of methods, `tinyattn.functions.MISSING`.
 """
 
 from __future__ import annotations
@@ -9,32 +9,56 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 NEAREST = {
-    "Parameter": "ta.tensor(..., requires_grad=True)",
-    "arange": "ta.tensor(np.arange(...))", "argmax": "x.data.argmax(...)", "array": "ta.tensor(...)",
-    "as_tensor": "ta.tensor(...)", "asarray": "ta.tensor(...)",
-    "attention": "ta.scaled_dot_product_attention(q, k, v)", "baddbmm": "c + a @ b", "bmm": "a @ b",
-    "cat": "ta.concatenate([a, b])", "chunk": "ta.split(x, parts)", "clamp": "ta.clip(x, low, high)",
-    "concat": "ta.concatenate([a, b])",
-    "cumsum": "a product with a triangle of ones", "enable_grad": "leave the no_grad block",
-    "expm1": "ta.exp(x) - 1", "eye": "ta.tensor(np.eye(n))", "flatten": "ta.reshape(x, -1)",
-    "float32": "np.float32", "float64": "np.float64", "from_numpy": "ta.tensor(array)",
-    "full": "ta.tensor(np.full(shape, value))", "gather": "ta.take_along_axis(x, indices, axis)", "gt": "x > y",
-    "index_select": "x[indices]", "inner": "ta.einsum('i,i->', a, b)",
-    "jit": "ta.compile(f)",
-    "linspace": "ta.tensor(np.linspace(...))", "log1p": "ta.log(1 + x)",
+    "Adam": "ta.optim.Adam(parameters, lr)", "Linear": "ta.nn.Linear(n_in, n_out)", "Module": "ta.nn.Module",
+    "MultiHeadAttention": "ta.nn.MultiHeadAttention(d, heads)", "Parameter": "ta.tensor(..., requires_grad=True)",
+    "SGD": "ta.optim.SGD(parameters, lr)", "Sequential": "ta.nn.Sequential(*parts)",
+    "Variable": "ta.tensor(..., requires_grad=True)", "allclose": "np.allclose(x.data, y.data)",
+    "amax": "ta.max(x, axis)", "amin": "ta.min(x, axis)", "arange": "ta.tensor(np.arange(...))",
+    "argmax": "x.data.argmax(...)", "argmin": "x.data.argmin(...)", "argsort": "x.data.argsort(...)",
+    "array": "ta.tensor(...)", "as_tensor": "ta.tensor(...)", "asarray": "ta.tensor(...)",
+    "attention": "ta.scaled_dot_product_attention(q, k, v)", "autograd": "ta.grad(loss, [W])",
+    "average": "ta.mean(x, axis)", "baddbmm": "c + a @ b", "bmm": "a @ b", "cat": "ta.concatenate([a, b])",
+    "chunk": "ta.split(x, parts)", "clamp": "ta.clip(x, low, high)", "concat": "ta.concatenate([a, b])",
+    "cumsum": "a product with a triangle of ones", "diag": "x * np.eye(n)", "diagonal": "ta.einsum('...ii->...i', x)",
+    "draw": "viz.draw(y), after import viz", "enable_grad": "leave the no_grad block", "equal": "x == y",
+    "expm1": "ta.exp(x) - 1", "eye": "ta.tensor(np.eye(n))", "fit": "ta.train.fit(model, batches, loss)",
+    "flatten": "ta.reshape(x, -1)", "float32": "np.float32", "float64": "np.float64", "from_numpy": "ta.tensor(array)",
+    "full": "ta.tensor(np.full(shape, value))",
+    "functional": "ta.relu(x), ta.softmax(x), ta.cross_entropy(scores, targets)",
+    "gather": "ta.take_along_axis(x, indices, axis)", "gt": "x > y", "index_select": "x[indices]",
+    "inner": "ta.einsum('i,i->', a, b)", "is_tensor": "isinstance(x, ta.Tensor)", "jit": "ta.compile(f)",
+    "linalg": "ta.norm(x), ta.trace(x), x @ y", "linspace": "ta.tensor(np.linspace(...))",
+    "load": "ta.weights.load(model, path)", "log10": "ta.log(x) / np.log(10)", "log1p": "ta.log(1 + x)",
+    "log2": "ta.log(x) / np.log(2)", "logaddexp": "ta.logsumexp(ta.stack([a, b]), axis=0)",
     "manual_seed": "np.random.default_rng(seed), handed in as rng", "masked_select": "x[mask]", "mm": "a @ b",
     "mul": "a * b", "mv": "a @ x", "neg": "-x", "normal": "ta.tensor(rng.normal(...))", "numel": "x.size",
-    "ones": "ta.tensor(np.ones(shape))", "ones_like": "ta.tensor(np.ones(x.shape))",
-    "permute": "ta.transpose(x, axes)", "pow": "a ** b", "rand": "ta.tensor(rng.random(shape))",
-    "randn": "ta.tensor(rng.normal(size=shape))", "repeat": "ta.broadcast_to(x, shape)",
-    "rsqrt": "1 / ta.sqrt(x)", "save": "np.savez(path, W=W.data)",
-    "scatter_add": "ta.index, whose gradient adds", "sub": "a - b", "tile": "ta.broadcast_to(x, shape)",
-    "tril": "ta.where(np.tri(n, dtype=bool), x, 0.0)", "triu": "ta.where(np.tri(n, k=-1, dtype=bool), 0.0, x)",
-    "unsqueeze": "ta.expand_dims(x, axis)", "view": "ta.reshape(x, shape)",
-    "vmap": "a leading axis: every operation takes batches", "zeros": "ta.tensor(np.zeros(shape))",
-    "zeros_like": "ta.tensor(np.zeros(x.shape))",
+    "ones": "ta.tensor(np.ones(shape))", "ones_like": "ta.tensor(np.ones(x.shape))", "permute": "ta.transpose(x, axes)",
+    "pow": "a ** b", "rand": "ta.tensor(rng.random(shape))", "randn": "ta.tensor(rng.normal(size=shape))",
+    "repeat": "ta.broadcast_to(x, shape)", "rsqrt": "1 / ta.sqrt(x)", "save": "ta.weights.save(model, path)",
+    "scatter_add": "ta.index, whose gradient adds", "sub": "a - b", "tan": "ta.sin(x) / ta.cos(x)",
+    "tensordot": "ta.einsum(subscripts, a, b)", "tile": "ta.broadcast_to(x, shape)",
+    "topk": "np.argsort(-x.data)[..., :k]", "tril": "ta.where(np.tri(n, dtype=bool), x, 0.0)",
+    "triu": "ta.where(np.tri(n, k=-1, dtype=bool), 0.0, x)", "unsqueeze": "ta.expand_dims(x, axis)",
+    "view": "ta.reshape(x, shape)", "vmap": "a leading axis: every operation takes batches",
+    "zeros": "ta.tensor(np.zeros(shape))", "zeros_like": "ta.tensor(np.zeros(x.shape))",
 }  # fmt: skip
 """Names that are looked for in the package."""
+
+IN_NN = {
+    "BCEWithLogitsLoss": "ta.binary_cross_entropy_with_logits(x, target)", "BatchNorm1d": "nn.LayerNorm(d)",
+    "CrossEntropyLoss": "ta.cross_entropy(scores, targets)", "Flatten": "lambda x: ta.reshape(x, (x.shape[0], -1))",
+    "GELU": "ta.gelu", "Identity": "lambda x: x", "L1Loss": "ta.mean(ta.abs(prediction - target))",
+    "LeakyReLU": "ta.leaky_relu", "LogSoftmax": "ta.log_softmax", "MSELoss": "ta.mse(prediction, target)",
+    "ModuleDict": "a dictionary of modules in an attribute", "ModuleList": "a list of modules in an attribute",
+    "MultiheadAttention": "nn.MultiHeadAttention(d, heads)", "NLLLoss": "ta.cross_entropy(scores, targets)",
+    "Parameter": "ta.tensor(..., requires_grad=True)", "ParameterList": "a list of tensors in an attribute",
+    "PositionalEncoding": "nn.SinusoidalPosition(d)", "ReLU": "ta.relu", "SiLU": "ta.silu", "Sigmoid": "ta.sigmoid",
+    "Softmax": "ta.softmax", "Softplus": "ta.softplus", "Tanh": "ta.tanh",
+    "TransformerEncoderLayer": "nn.TransformerBlock(d, heads)",
+    "functional": "ta.relu(x), ta.softmax(x), ta.cross_entropy(scores, targets)",
+    "utils": "ta.optim.clip_gradients(model.parameters(), norm)",
+}  # fmt: skip
+"""Names that are looked for in `tinyattn.nn`; functions stand among the parts of an `nn.Sequential` as they are."""
 
 
 ARGUMENTS = {
@@ -70,6 +94,7 @@ DONE_OTHERWISE = {
     "dtype": "Leave it away, and write x.astype(np.float32), or model.astype(np.float32) for all numbers of a model.",
     "batch_first": "Leave it away: the axes before the last two are the batch.",
     "need_weights": "Write layer.steps(...), which gives the weights, too.",
+    "weight_decay": "Write ta.optim.AdamW(..., decay=...).",
     "retain_graph": "Leave it away: nothing is freed by a backward pass.",
     "has_aux": "Return one tensor; keep what else there is in a variable outside.",
 }
@@ -85,17 +110,20 @@ def argument(wrong: str, known: Sequence[str]) -> str:
     return next((ours for ours, others in ARGUMENTS.items() if ours in known and wrong in others.split()), "")
 
 
-def missing(name: str) -> str:
-    """What to say when ``ta.name`` does not exist.
+def missing(name: str, module: str = "tinyattn") -> str:
+    """What to say when ``ta.name``, or ``nn.name``, does not exist.
 
     >>> print(missing("cat"))
     module 'tinyattn' has no attribute 'cat'.
       Write ta.concatenate([a, b]).
+    >>> print(missing("ReLU", "tinyattn.nn"))
+    module 'tinyattn.nn' has no attribute 'ReLU'.
+      Write ta.relu.
     >>> missing("nonsense")
     "module 'tinyattn' has no attribute 'nonsense'"
     """
-    text = f"module 'tinyattn' has no attribute {name!r}"
-    nearest = NEAREST.get(name)
+    text = f"module {module!r} has no attribute {name!r}"
+    nearest = (IN_NN if module == "tinyattn.nn" else NEAREST).get(name)
     return f"{text}.\n  {'Write' if is_code(nearest) else 'Instead:'} {nearest}." if nearest else text
 
 

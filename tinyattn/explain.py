@@ -306,7 +306,9 @@ def unknown_argument(function: str, wrong: str, known: Sequence[str]) -> Excepti
         near = next(iter(difflib.get_close_matches(wrong, known, 1)), "")
     if near:
         instead = f"Write {near}=...{elsewhere.TOLD.get(near, ' here')}."
-    arguments = f"Its {'arguments are' if len(known) > 1 else 'only argument is'} {', '.join(known) or 'none'}."
+    arguments = f"Its {'arguments are' if len(known) > 1 else 'only argument is'} {', '.join(known)}."
+    if not known:
+        arguments = "It takes none by name."
     return ArgumentTypeError(message(f"{function}: there is no argument {wrong!r}.", arguments, instead))
 
 

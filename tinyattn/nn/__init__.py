@@ -23,6 +23,8 @@ Tagger(
 )
 """
 
+from typing import TYPE_CHECKING, NoReturn
+
 from tinyattn.nn import init, masks, normalise, scores
 from tinyattn.nn.attention import AttentionSteps, SelfAttention, attention
 from tinyattn.nn.gpt import GPT
@@ -32,12 +34,22 @@ from tinyattn.nn.module import Module
 from tinyattn.nn.multi_head import KeyValueCache, MultiHeadAttention, merge_heads, split_heads
 from tinyattn.nn.positions import DistanceBias, LearnedPosition, RotaryPosition, SinusoidalPosition, sinusoidal
 from tinyattn.nn.scores import AdditiveScore, GeneralScore
+from tinyattn.nn.sequential import Sequential
 from tinyattn.nn.transformer import TransformerBlock, TransformerEncoder, mean_over_words
 
 __all__ = [
     "GPT", "MLP", "AdditiveScore", "AttentionSteps", "DistanceBias", "Dropout", "Embedding", "Fastformer",
     "FastformerSteps", "GeneralScore", "KeyValueCache", "LayerNorm", "LearnedPosition", "Linear", "LinearAttention",
-    "Module", "MultiHeadAttention", "RMSNorm", "RotaryPosition", "SelfAttention", "SinusoidalPosition",
+    "Module", "MultiHeadAttention", "RMSNorm", "RotaryPosition", "SelfAttention", "Sequential", "SinusoidalPosition",
     "TransformerBlock", "TransformerEncoder", "attention", "init", "masks", "mean_over_words", "merge_heads",
     "normalise", "scores", "sinusoidal", "split_heads",
 ]  # fmt: skip
+
+
+if not TYPE_CHECKING:  # type checkers shall still see a misspelt name
+
+    def __getattr__(name: str) -> NoReturn:
+        """Answer a name of another library, such as ``nn.ReLU``, with ours."""
+        from tinyattn.elsewhere import missing
+
+        raise AttributeError(missing(name, __name__))
