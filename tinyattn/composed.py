@@ -22,6 +22,7 @@ from tinyattn.arguments import (
     constant,
     floating,
     in_range,
+    known_arguments,
     one_axis,
     one_number,
     operand,
@@ -479,6 +480,7 @@ def flip(x: TensorLike, axis: Axis = None) -> Tensor:
     return x[tuple(slice(None, None, -1) if a in axes else slice(None) for a in range(x.ndim))]
 
 
+@known_arguments
 def split(x: TensorLike, sections: int | Sequence[int], axis: int = 0) -> list[Tensor]:
     """Cut along an axis into equal parts, or before the given places.
 
@@ -801,6 +803,7 @@ def embedding(table: TensorLike, ids: ArrayLike) -> Tensor:
     return rows[numbers]
 
 
+@known_arguments
 def one_hot(ids: ArrayLike, classes: int) -> Tensor:
     """Rows with a single 1, at the place of the number.
 

@@ -96,6 +96,7 @@ DONE_OTHERWISE = {
     "need_weights": "Write layer.steps(...), which gives the weights, too.",
     "weight_decay": "Write ta.optim.AdamW(..., decay=...).",
     "retain_graph": "Leave it away: nothing is freed by a backward pass.",
+    "ord": "It is the root of the sum of squares; for another write ta.sum(ta.abs(x) ** p, axis) ** (1 / p).",
     "has_aux": "Return one tensor; keep what else there is in a variable outside.",
 }
 """What others ask for by an argument, and is had otherwise here."""

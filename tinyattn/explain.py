@@ -457,6 +457,14 @@ def not_tensors() -> Exception:
     return ArgumentTypeError(message(what, "", "Write ta.grad(loss, [W, b])."))
 
 
+def no_function(f: Any, asked: str, needed: str = "a function") -> Exception:
+    """A number, an array or a result where a function of tensors is differentiated."""
+    kind = type(f).__name__
+    what = f"{asked}: {needed} is needed, not {'an' if kind[0] in 'aeiouAEIOU' else 'a'} {kind}."
+    why = "It is called with tensors, so that what it computes is recorded."
+    return ArgumentTypeError(message(what, why, f"Write ta.{asked}(lambda x: ..., ...), or the name of a function."))
+
+
 def not_a_tensor_result(y: Any, f: Any, asked: str) -> Exception:
     """A function under `grad` that returned something that was not recorded."""
     return ArgumentTypeError(

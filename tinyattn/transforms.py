@@ -14,9 +14,9 @@ import numpy as np
 
 from tinyattn import explain
 from tinyattn import functions as ta
-from tinyattn.arguments import constant, operand
+from tinyattn.arguments import as_array, constant, known_arguments, operand, yes_or_no
 from tinyattn.autodiff import gradients_of, propagate, reachable
-from tinyattn.errors import ArgumentError, ArgumentTypeError, ShapeError
+from tinyattn.errors import ArgumentError, ArgumentTypeError, ShapeError, message
 from tinyattn.mode import mode, switched
 from tinyattn.tensor import Tensor, tensor
 
@@ -31,6 +31,7 @@ def grad(
 ) -> Callable[..., Any]: ...
 
 
+@known_arguments
 def grad(target: Any, wrt: Any = 0, *, seed: Any = None, create_graph: bool = False) -> Any:
     """The gradient of a recorded result, or of a function.
 
@@ -60,6 +61,7 @@ def grad(target: Any, wrt: Any = 0, *, seed: Any = None, create_graph: bool = Fa
     >>> ta.grad((w * w).sum(), w)
     tensor([2., 4.], shape=(2,))
     """
+    create_graph = yes_or_no(create_graph, "grad", "create_graph")
     if isinstance(target, Tensor):
         single = isinstance(wrt, Tensor)
         wanted = [wrt] if single else wrt
@@ -67,13 +69,42 @@ def grad(target: Any, wrt: Any = 0, *, seed: Any = None, create_graph: bool = Fa
             raise explain.not_tensors()
         gradients = gradients_of(target, wanted, seed, create_graph)
         return gradients[0] if single else gradients
-    if not callable(target):
-        raise ArgumentTypeError(f"grad: a tensor or a function is needed, not a {type(target).__name__}.")
+    _differentiable(target, "grad", "a tensor or a function")
+    _places(wrt, "grad", "wrt")
+    if seed is not None:
+        raise ArgumentError(message("grad: a seed belongs to a result, and a function was given.", "", _SEEDED))
+
+    both = value_and_grad(target, wrt, create_graph=create_graph)
 
     def gradient(*args: Any, **kwargs: Any) -> Any:
-        return value_and_grad(target, wrt, create_graph=create_graph)(*args, **kwargs)[1]
+        return both(*args, **kwargs)[1]
 
     return gradient
+
+
+_SEEDED = "Write ta.vjp(f, x)[1](seed), or ta.grad(y, x, seed=seed)."
+
+
+def _places(wanted: Any, name: str, what: str) -> tuple[int, ...]:
+    """The numbers of the arguments to differentiate."""
+    if isinstance(wanted, Tensor):
+        why = "A function has no tensors yet: which of its arguments is meant?"
+        instead = "Write ta.grad(f)(x), or ta.grad(f, 1)(a, b); with a result ta.grad(y, x)."
+        raise ArgumentTypeError(message(f"{name}: {what} is a tensor.", why, instead))
+    each = wanted if isinstance(wanted, (tuple, list)) else (wanted,)
+    for n in each:
+        if isinstance(n, (bool, np.bool_)) or not isinstance(n, (int, np.integer)):
+            shown = repr(n) if isinstance(n, str) else f"a {type(n).__name__}"
+            instead = f"Write {what}=0, or {what}=(0, 1)."
+            raise ArgumentTypeError(message(f"{name}: {what} holds {shown}.", "Arguments are counted from 0.", instead))
+    if not each:
+        raise ArgumentError(f"{name}: {what}={wanted!r} names no argument.")
+    return tuple(int(n) for n in each)
+
+
+def _differentiable(f: Any, name: str, needed: str = "a function") -> None:
+    if not callable(f):
+        raise explain.no_function(f, name, needed)
 
 
 def _slopes(y: Tensor, fresh: Sequence[Tensor], seed: Any = None, record: bool = False) -> list[Tensor]:
@@ -98,6 +129,7 @@ def _run(
     Gives the result, the fresh tensors, and whether something outside differentiates too: then this gradient must
     be recorded.
     """
+    _differentiable(f, name)
     recorded_outside = mode.recording
     with _recording():
         values, fresh = _traced(name, args, argnums, recorded_outside)
@@ -116,7 +148,9 @@ def _traced(name: str, args: Sequence[Any], argnums: Sequence[int], nested: bool
     values = list(args)
     for n in argnums:
         if not -len(args) <= n < len(args):
-            raise ArgumentError(f"{name}: argument {n} is to be differentiated, but only {len(args)} were given.")
+            given = f"{len(args)} {'was' if len(args) == 1 else 'were'} given"
+            what = f"{name}: argument {n} is to be differentiated, but only {given}."
+            raise ArgumentError(message(what, "Only arguments that are given by place count.", f"Write ta.{name}(f)(x)."))
         x = operand(args[n], name)
         array = x.data if x.dtype.kind == "f" else x.data.astype(float)
         values[n] = x * 1 if x.requires_grad and nested else tensor(array, requires_grad=True)
@@ -130,6 +164,7 @@ def _watched(y: Tensor, fresh: Sequence[Tensor]) -> bool:
     return any(x.op is not None for x in fresh) or any(x.op is None and x.order < start for x in behind)
 
 
+@known_arguments
 def value_and_grad(
     f: Callable[..., Tensor], argnums: int | tuple[int, ...] = 0, *, create_graph: bool = False
 ) -> Callable[..., Any]:
@@ -156,17 +191,19 @@ def value_and_grad(
     >>> float(value), float(slope)
     (9.0, 6.0)
     """
-    numbers = argnums if isinstance(argnums, tuple) else (argnums,)
+    _differentiable(f, "value_and_grad")
+    numbers = _places(argnums, "value_and_grad", "argnums")
 
     def both(*args: Any, **kwargs: Any) -> Any:
         y, fresh, nested = _run("grad", f, args, numbers, kwargs)
         record = nested or create_graph
         slopes, value = _slopes(y, fresh, None, record), y if record else y.detach()
-        return value, slopes[0] if isinstance(argnums, int) else tuple(slopes)
+        return value, tuple(slopes) if isinstance(argnums, (tuple, list)) else slopes[0]
 
     return both
 
 
+@known_arguments
 def vjp(f: Callable[..., Tensor], *primals: Any) -> tuple[Tensor, Callable[[Any], tuple[Tensor, ...]]]:
     """The value of ``f``, and the function from a cotangent of the result to cotangents of the arguments.
 
@@ -198,6 +235,10 @@ def vjp(f: Callable[..., Tensor], *primals: Any) -> tuple[Tensor, Callable[[Any]
     return (y if nested else y.detach()), pull
 
 
+_LISTED = "ta.jvp(f, [x], [v]): lists, also for a single one"
+
+
+@known_arguments
 def jvp(f: Callable[..., Tensor], primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Tensor, Tensor]:
     """The value of ``f`` and its change along a direction: forward mode from reverse mode.
 
@@ -217,11 +258,15 @@ def jvp(f: Callable[..., Tensor], primals: Sequence[Any], tangents: Sequence[Any
     >>> dy
     tensor([2., 2.], shape=(2,))
     """
+    for what, given in (("primals", primals), ("tangents", tangents)):
+        if not isinstance(given, (list, tuple)):
+            why = "There is one for each argument of f."
+            raise ArgumentTypeError(message(f"jvp: {what} is a {type(given).__name__}.", why, f"Write {_LISTED}."))
     if len(primals) != len(tangents):
         raise ArgumentError(f"jvp: {len(primals)} primals and {len(tangents)} tangents; each needs its direction.")
     y, fresh, nested = _run("jvp", f, primals, range(len(primals)))
     pairs = zip(tangents, fresh, strict=True)
-    directions = [v if isinstance(v, Tensor) else constant(np.asarray(v, x.dtype)) for v, x in pairs]
+    directions = [v if isinstance(v, Tensor) else constant(as_array(v, x.dtype, "jvp: a tangent")) for v, x in pairs]
     for x, v in zip(fresh, directions, strict=True):
         if x.shape != v.shape:
             raise ShapeError(f"jvp: a primal has shape {x.shape} and its tangent {v.shape}; they must be equal.")
@@ -237,6 +282,7 @@ def jvp(f: Callable[..., Tensor], primals: Sequence[Any], tangents: Sequence[Any
     return value, gradients_of(total, [u], create_graph=nested)[0] if total.requires_grad else _zeros_like(y)
 
 
+@known_arguments
 def jacobian(f: Callable[..., Tensor], x: Any) -> Tensor:
     """All derivatives of all results: entry ``[i..., j...]`` is d f(x)[i...] / d x[j...].
 
@@ -265,6 +311,7 @@ def jacobian(f: Callable[..., Tensor], x: Any) -> Tensor:
     return ta.reshape(ta.stack(rows), y.shape + fresh.shape)
 
 
+@known_arguments
 def hessian(f: Callable[..., Tensor], x: Any) -> Tensor:
     """All second derivatives of one number: entry ``[i..., j...]`` is d2 f / d x[i...] d x[j...].
 
@@ -286,9 +333,11 @@ def hessian(f: Callable[..., Tensor], x: Any) -> Tensor:
     tensor([[ 6.,  0.],
             [ 0., 12.]], shape=(2, 2))
     """
+    _differentiable(f, "hessian")
     return jacobian(grad(f), x)
 
 
+@known_arguments
 def hvp(f: Callable[..., Tensor], x: Any, v: Any) -> Tensor:
     """The Hessian of ``f`` at ``x`` times a vector, without making the Hessian.
 
@@ -316,12 +365,14 @@ def hvp(f: Callable[..., Tensor], x: Any, v: Any) -> Tensor:
     >>> ta.hvp(lambda x: (x ** 3).sum(), [1.0, 2.0], [1.0, 1.0])
     tensor([ 6., 12.], shape=(2,))
     """
+    _differentiable(f, "hvp")
     direction, at = operand(v, "hvp"), operand(x, "hvp")
     if direction.shape != at.shape:
         raise ShapeError(f"hvp: x has shape {at.shape} and the vector {direction.shape}; they must be equal.")
     return grad(lambda z: ta.sum(grad(f)(z) * direction))(x)  # type: ignore[no-any-return]
 
 
+@known_arguments
 def elementwise_grad(f: Callable[..., Tensor], argnum: int = 0) -> Callable[..., Tensor]:
     """The slope of a function that treats each entry by itself, at every entry at once.
 
@@ -343,4 +394,6 @@ def elementwise_grad(f: Callable[..., Tensor], argnum: int = 0) -> Callable[...,
     >>> ta.elementwise_grad(ta.tanh)([0.0, 1.0])
     tensor([1.        , 0.41997434], shape=(2,))
     """
+    _differentiable(f, "elementwise_grad")
+    _places(argnum, "elementwise_grad", "argnum")
     return grad(lambda *args, **kwargs: ta.sum(f(*args, **kwargs)), argnum)

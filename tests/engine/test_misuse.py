@@ -522,3 +522,101 @@ def test_an_argument_of_another_library_or_a_slip_is_answered_with_ours(call, in
 def test_a_number_too_large_for_the_dtype_beside_it_is_refused_in_words(x, number, said):
     with pytest.raises(ta.ArgumentError, match=said):
         x * number
+
+
+# -- keywords ----------------------------------------------------------------------------------------------------------
+
+COMPOSED = [name for name, function in FUNCTIONS.items() if function.__module__ == "tinyattn.composed"]
+
+
+@pytest.mark.parametrize("name", COMPOSED)
+def test_a_keyword_that_a_composed_function_has_not_is_answered_in_our_words(name):
+    """Whoever writes ``inplace=True`` or a slip learns which arguments there are."""
+    with pytest.raises(ta.ArgumentTypeError, match=f"{name}: there is no argument 'inplace'.*\n.*\n.*new tensor"):
+        FUNCTIONS[name](ROWS, inplace=True)
+
+
+# -- derivatives -------------------------------------------------------------------------------------------------------
+
+
+def total(x):
+    """A function with a gradient."""
+    return (x**2).sum()
+
+
+DERIVATIVES = {
+    "grad": lambda f, x: ta.grad(f)(x),
+    "value_and_grad": lambda f, x: ta.value_and_grad(f)(x),
+    "vjp": lambda f, x: ta.vjp(f, x),
+    "jvp": lambda f, x: ta.jvp(f, [x], [x]),
+    "jacobian": lambda f, x: ta.jacobian(f, x),
+    "hessian": lambda f, x: ta.hessian(f, x),
+    "hvp": lambda f, x: ta.hvp(f, x, x),
+    "elementwise_grad": lambda f, x: ta.elementwise_grad(f)(x),
+}
+NOT_A_FUNCTION = {"number": 3, "text": "f", "none": None, "list": [total], "array": np.ones(3)}
+
+
+def with_our_words(name, error, words=""):
+    assert isinstance(error, ta.TinyattnError), f"{type(error).__name__}: {error}"
+    assert named(name, error) and re.search(words, str(error)), str(error)
+
+
+@pytest.mark.parametrize("name", list(DERIVATIVES))
+@pytest.mark.parametrize("wrong", list(NOT_A_FUNCTION))
+def test_what_is_no_function_is_not_differentiated(name, wrong):
+    with pytest.raises(Exception) as caught:
+        DERIVATIVES[name](NOT_A_FUNCTION[wrong], VECTOR)
+    with_our_words(name, caught.value, "function")
+
+
+@pytest.mark.parametrize("name", [name for name in DERIVATIVES if name not in ("grad", "elementwise_grad")])
+def test_a_result_in_the_place_of_the_function_is_noticed(name):
+    """``ta.jacobian(y, x)`` is the commonest slip: y is already computed."""
+    with pytest.raises(Exception) as caught:
+        DERIVATIVES[name](total(VECTOR), VECTOR)
+    with_our_words(name, caught.value, "a function is needed, not a Tensor")
+
+
+@pytest.mark.parametrize("name", list(DERIVATIVES))
+@pytest.mark.parametrize("wrong", list(NOT_NUMBERS))
+def test_a_function_is_not_called_with_what_is_no_numbers(name, wrong):
+    DERIVATIVES[name](total, VECTOR)
+    with pytest.raises(Exception) as caught:
+        DERIVATIVES[name](total, NOT_NUMBERS[wrong])
+    assert isinstance(caught.value, ta.TinyattnError), f"{type(caught.value).__name__}: {caught.value}"
+
+
+ASKED_WRONGLY = {
+    "grad of text": (lambda: ta.grad(total, "x"), "grad: wrt holds 'x'"),
+    "grad of a tensor": (lambda: ta.grad(total, VECTOR), r"grad: wrt is a tensor.\n.*\n  Write ta.grad\(f\)\(x\)"),
+    "grad of truth": (lambda: ta.grad(total, True), "grad: wrt holds a bool"),
+    "grad of nothing": (lambda: ta.grad(total, ()), "names no argument"),
+    "grad of an array": (lambda: ta.grad(total, np.ones(2)), "grad: wrt holds a ndarray"),
+    "grad of a third": (lambda: ta.grad(total, 2)(VECTOR), "argument 2 is to be differentiated, but only 1 was given"),
+    "grad by name": (lambda: ta.grad(total)(x=VECTOR), "but only 0 were given"),
+    "grad with a seed": (lambda: ta.grad(total, seed=1.0), "a seed belongs to a result"),
+    "grad with a flag": (lambda: ta.grad(total(VECTOR), VECTOR, create_graph="yes"), "create_graph='yes'"),
+    "argnums of JAX": (lambda: ta.grad(total, argnums=0), "Write wrt="),
+    "has_aux of JAX": (lambda: ta.value_and_grad(total, has_aux=True), "Return one tensor"),
+    "argnums in text": (lambda: ta.value_and_grad(total, "x"), "value_and_grad: argnums holds 'x'"),
+    "argnum in text": (lambda: ta.elementwise_grad(total, "x"), "elementwise_grad: argnum holds 'x'"),
+    "primals alone": (lambda: ta.jvp(total, VECTOR, VECTOR), r"primals is a Tensor.\n.*\n  Write ta.jvp\(f, \[x\]"),
+    "tangents by name": (lambda: ta.jvp(total, [VECTOR], {"x": VECTOR}), "tangents is a dict"),
+    "tangent of text": (lambda: ta.jvp(total, [VECTOR], ["x"]), "jvp: a tangent: .*numbers are expected"),
+    "a keyword": (lambda: ta.jacobian(total, VECTOR, strict=True), "jacobian: there is no argument 'strict'"),
+}
+
+
+@pytest.mark.parametrize("name", list(ASKED_WRONGLY))
+def test_a_derivative_asked_for_wrongly_is_refused_in_words(name):
+    ask, words = ASKED_WRONGLY[name]
+    with pytest.raises(ta.TinyattnError, match=words):
+        ask()
+
+
+def test_several_arguments_may_be_named_in_a_list_and_by_numpy_s_numbers():
+    pair = ta.grad(lambda a, b: (a * b).sum(), [0, 1])(VECTOR, 2 * VECTOR)
+    assert isinstance(pair, tuple) and pair[0].tolist() == [2.0, 4.0, 6.0] and pair[1].tolist() == [1.0, 2.0, 3.0]
+    one = ta.grad(lambda a, b: (a * b).sum(), np.int64(1))(VECTOR, 2 * VECTOR)
+    assert one.tolist() == [1.0, 2.0, 3.0]
