@@ -150,7 +150,8 @@ def _traced(name: str, args: Sequence[Any], argnums: Sequence[int], nested: bool
         if not -len(args) <= n < len(args):
             given = f"{len(args)} {'was' if len(args) == 1 else 'were'} given"
             what = f"{name}: argument {n} is to be differentiated, but only {given}."
-            raise ArgumentError(message(what, "Only arguments that are given by place count.", f"Write ta.{name}(f)(x)."))
+            why = "Only arguments that are given by place count."
+            raise ArgumentError(message(what, why, f"Write ta.{name}(f)(x)."))
         x = operand(args[n], name)
         array = x.data if x.dtype.kind == "f" else x.data.astype(float)
         values[n] = x * 1 if x.requires_grad and nested else tensor(array, requires_grad=True)
