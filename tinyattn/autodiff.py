@@ -76,10 +76,10 @@ def propagate(
     """
     observe = observe or mode.watch_backward
     if targets is None and observe is None and not create_graph:
-        found, oldest = straight_walk(starts)
+        found, oldest, finite = straight_walk(starts)
         if oldest < latest.assigned:
             reachable([y for y, _ in starts])  # refuses a leaf that was assigned since it was used
-        if all_finite(found.values()):
+        if finite:
             return found
     nodes = reachable([y for y, _ in starts])
     on_the_way = None if targets is None else _on_the_way(nodes, set(targets))
@@ -199,7 +199,7 @@ def backward(output: Tensor, seed: Any = None) -> None:
     """Add the gradient of ``output`` to ``.grad`` of every leaf it depends on; see `Tensor.backward`."""
     start = seed_for(output, seed, "backward")
     for x in list(found := propagate([(output, start)])):
-        notes, g = x.own_notes(), found.pop(x)
+        notes, g = x.notes or x.own_notes(), found.pop(x)
         if x.op is None and notes.grad is not None:
             notes.grad = np.add(notes.grad, g)
         else:  # results, kept by retain_grad, never carry sums over

@@ -17,13 +17,13 @@ from typing import Any
 
 import numpy as np
 
-from tinyattn.kernels.small import FEW
+from tinyattn.kernels.small import FEW, all_finite
 from tinyattn.ops import Op
 from tinyattn.ops.linear import matmul
 from tinyattn.quick import quick_walk
 from tinyattn.tensor import Tensor
 
-Found = tuple[dict[Tensor, Any], int]
+Found = tuple[dict[Tensor, Any], int, bool]  # cotangents of the leaves, the oldest result, whether all are finite
 
 PATIENCE = 3  # so many passes in a row that no text fits, until one is written
 WORTH = 20  # nodes that are written out at the cost of one pass over them: a long graph has to come more often
@@ -57,7 +57,7 @@ _places: dict[Any, Place] = {}
 
 
 def straight_walk(starts: Sequence[tuple[Tensor, Any]]) -> Found:
-    """What `quick_walk` gives, by a text where there is one that fits.
+    """What `quick_walk` gives, by a text where there is one that fits; and whether all of it is finite.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ def straight_walk(starts: Sequence[tuple[Tensor, Any]]) -> Found:
         Where to start, and with what.
     """
     if len(starts) > 1:
-        return quick_walk(starts)
+        return _by_loop(starts)
     ((output, seed),) = starts
     first = output._left
     key = (id(output.code), output.lasti, output.op, first._shape if first.__class__ is Tensor else None)
@@ -81,15 +81,20 @@ def straight_walk(starts: Sequence[tuple[Tensor, Any]]) -> Found:
                 return found
         except Exception:
             pass  # of a rule: the plain loop meets it again, and lets it through as it is
-    found = quick_walk(starts)
+    found = _by_loop(starts)
     place.learn(output, output.order - found[1])
     return found
+
+
+def _by_loop(starts: Sequence[tuple[Tensor, Any]]) -> Found:
+    cotangents, oldest = quick_walk(starts)
+    return cotangents, oldest, all_finite(cotangents.values())
 
 
 def straight_line(output: Tensor) -> Callable[[Tensor, Any], Found | None]:
     """Write out the backward pass from a result, as a function of such a result and its cotangent.
 
-    The function gives what `quick_walk` gives, or None when it is handed another graph.
+    The function gives what `straight_walk` gives, or None when it is handed another graph.
     """
     text = _Text(output)
     exec(compile(text.source(), "<a backward pass>", "exec"), text.given)
@@ -103,7 +108,7 @@ class _Text:
     """
 
     def __init__(self, output: Tensor) -> None:
-        self.given: dict[str, Any] = {"fits": fits}
+        self.given: dict[str, Any] = {"fits": fits, "all_finite": all_finite}
         self.conditions: list[str] = []
         self.lines: list[str] = []
         self.names: dict[Tensor, str] = {}
@@ -122,9 +127,17 @@ class _Text:
         condition = "\n        and ".join(self.conditions)
         return "\n    ".join([
             "def line(output, g0):", "if not (", f"    {condition}", "):", "    return None", *self.lines,
-            f"found = {{{found}}}",
-            f"return (found, {self.names[self.nodes[-1]]}.order) if len(found) == {len(leaves)} else None\n",
+            f"found = {{{found}}}", f"if len(found) < {len(leaves)}: return None",
+            f"return found, {self.names[self.nodes[-1]]}.order, all_finite(({self._together()},))\n",
         ])  # fmt: skip
+
+    def _together(self) -> str:
+        """The cotangents of the leaves, small ones of one kind added up: what is not finite in one is not in the sum."""
+        groups: dict[Any, list[str]] = {}
+        for x, name in self.names.items():
+            if x.op is None:
+                groups.setdefault((x._shape, x._dtype) if x.size < FEW else x, []).append(f"g{name[1:]}")
+        return ", ".join(" + ".join(group) for group in groups.values())
 
     def _tensor(self, x: Tensor, path: str) -> None:
         """A tensor that needs a gradient: named where it is met first; later it must be the same one."""
