@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 
 import numpy as np
 import pytest
@@ -85,6 +86,20 @@ def test_the_dtype_stays(kind: type[Optimiser], dtype: type) -> None:
     assert w.dtype == dtype and scalar.dtype == dtype and scalar.shape == ()
 
 
+class Signs(Optimiser):
+    """One of a learner's own."""
+
+    def _move(self, place: int, old, gradient, new) -> None:
+        new[...] = old - self.lr * np.sign(gradient)
+
+
+def test_an_optimiser_of_ones_own_writes_the_numbers_of_one_parameter_at_a_time() -> None:
+    v, w, s = leaf(1.0, 2.0), leaf(3.0), ta.tensor(4.0, requires_grad=True)
+    v.grad, w.grad, s.grad = [5.0, -5.0], [7.0], 9.0
+    Signs([v, w, s], lr=0.5).step()
+    assert (v.tolist(), w.tolist(), s.item()) == ([0.5, 2.5], [2.5], 3.5)
+
+
 @pytest.mark.parametrize(("make", "words"), [
     (lambda: SGD(ta.nn.Linear(1, 1, rng=0), lr=1.0), r"SGD\(model.parameters\(\)"),
     (lambda: SGD(leaf(1.0), lr=1.0), "Write a list"),
@@ -98,6 +113,13 @@ def test_the_dtype_stays(kind: type[Optimiser], dtype: type) -> None:
     (lambda: Adam([leaf(1.0)], betas=(0.9, 1.5)), r"betas\[1\]=1.5"),
     (lambda: SGD([leaf(1.0)], lr=1.0).step(), "Call loss.backward"),
     (lambda: AdamW([leaf(1.0)], decay=-1.0), "decay=-1.0"),
+    (lambda: SGD([leaf(1.0)], learning_rate=1.0), "SGD: there is no argument 'learning_rate'(.|\n)*Write lr=..."),
+    (lambda: SGD(params=[leaf(1.0)], lr=1.0), "Write parameters=..."),
+    (lambda: SGD([leaf(1.0)], lr=1.0, nesterov=True), "Its arguments are parameters, lr, momentum"),
+    (lambda: Adam([leaf(1.0)], beta=(0.9, 0.9)), "Adam: there is no argument 'beta'(.|\n)*Write betas=..."),
+    (lambda: Adam([leaf(1.0)], weight_decay=0.1), r"Write ta.optim.AdamW\(..., decay=...\)"),
+    (lambda: AdamW([leaf(1.0)], weight_decay=0.1), "AdamW: there is no argument(.|\n)*Write decay=..."),
+    (lambda: Signs([leaf(1.0)], learning_rate=0.1), "Signs: there is no argument 'learning_rate'"),
     (lambda: cosine(1.0, steps=3, warmup=3), "warmup=3"),
     (lambda: inverse_root(1.0, 0), "warmup=0"),
     (lambda: clip_gradients([leaf(1.0)], 0.0), "norm=0.0"),
@@ -123,6 +145,17 @@ def test_ctrl_c_waits_until_the_step_is_complete() -> None:
     one.grad, two.grad = [1.0], [1.0]
     with pytest.raises(KeyboardInterrupt):
         Impatient([one, two], lr=1.0).step()
+    assert one.tolist() == two.tolist() == [0.0]
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+@pytest.mark.parametrize("kind", [Signs, SGD])
+def test_a_step_in_another_thread_than_the_main_one_leaves_ctrl_c_alone(kind: type[Optimiser]) -> None:
+    one, two = leaf(1.0), leaf(1.0)
+    one.grad, two.grad = [1.0], [1.0]
+    thread = threading.Thread(target=kind([one, two], lr=1.0).step)
+    thread.start()
+    thread.join()
     assert one.tolist() == two.tolist() == [0.0]
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 

@@ -1,7 +1,8 @@
 """Optimisers: how parameters move along their gradients; schedules of the learning rate; clipping.
 
-Each fills a buffer of its own with the new numbers and hands it to `assign`, so that no recorded graph is
-ever corrupted.  Ctrl-C waits until a step is complete.  Stands on `tensor` only.
+Each writes the new numbers into an array that nobody holds and hands it to the parameter, so that no recorded graph is
+ever corrupted.  Ctrl-C waits until a step is complete.  Stands on `tensor`, and on `bundles`, which puts small
+parameters side by side.
 """
 
 from __future__ import annotations
@@ -10,13 +11,13 @@ import functools
 import math
 import signal
 import sys
-import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
-from tinyattn.arguments import as_array, values_of
+from tinyattn.arguments import argument_names, as_array, refuse_unknown, values_of
+from tinyattn.bundles import bundled
 from tinyattn.errors import ArgumentError, ArgumentTypeError, GraphError, NanError, ShapeError, message
 from tinyattn.names import describe
 from tinyattn.tensor import Tensor
@@ -24,6 +25,28 @@ from tinyattn.tensor import Tensor
 __all__ = ["SGD", "Adam", "AdamW", "Optimiser", "Schedule", "clip_gradients", "cosine", "inverse_root"]
 
 Schedule = Callable[[int], float]
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def _known_keywords(start: F) -> F:
+    """Let an ``__init__`` answer the keywords of other libraries in words."""
+    known = argument_names(start)
+
+    @functools.wraps(start)
+    def wrapper(self: Optimiser, *args: Any, **kwargs: Any) -> None:
+        refuse_unknown(type(self).__name__, kwargs, known)
+        start(self, *args, **kwargs)
+
+    return wrapper  # type: ignore[return-value]
+
+
+def _entrywise(move: F) -> F:
+    """Mark a `_move` that treats every number alike, so that it may be given many parameters in one long array.
+
+    Who overrides `_move` gets one parameter at a time, unless the new one is marked, too.
+    """
+    move.entrywise = True  # type: ignore[attr-defined]
+    return move
 
 
 class Optimiser:
@@ -51,11 +74,14 @@ class Optimiser:
     array([ 0.75, -0.75])
     """
 
+    @_known_keywords
     def __init__(self, parameters: Iterable[Tensor], lr: float) -> None:
         self.parameters = _checked(parameters, type(self).__name__)
         self.lr = _positive(lr, type(self).__name__, "lr")
         self.steps = 0
         self._buffers = [np.empty(p.shape, p.dtype) for p in self.parameters]
+        self._kept: list[list[np.ndarray]] = []
+        self._bundle()
 
     def zero_grad(self) -> None:
         """Forget the gradients, so that the next `backward` starts from nothing."""
@@ -70,28 +96,84 @@ class Optimiser:
         GraphError
             When no parameter has a gradient.
         """
-        moved = [(place, p, g) for place, p in enumerate(self.parameters) if (g := p.grad) is not None]
-        if not moved:
-            raise GraphError(
-                message(
-                    f"step: none of the {len(self.parameters)} parameters has a gradient.",
-                    "A step goes along the gradients, and they come from backward.",
-                    "Call loss.backward() before step(), and zero_grad() after it.",
-                )
-            )
+        self._need_a_gradient()
         waiting = _HeldBack()
         try:
             self.steps += 1
-            for place, p, gradient in moved:
-                buffer = self._buffers[place]
-                self._move(place, values_of(p), gradient, buffer)
-                self._buffers[place] = _next_buffer(p.exchange(buffer), buffer)
+            by_themselves = self._unbundled
+            for place, bundle in enumerate(self._bundles, len(self.parameters)):
+                if bundle.ready() and self._alike(bundle.places):
+                    new = bundle.free()
+                    self._move(place, bundle.old, bundle.gradient, new.array)
+                    bundle.take(new)
+                else:
+                    by_themselves = by_themselves + bundle.places
+            for place in by_themselves:
+                self._move_one(place)
         finally:
             waiting.release()
+
+    def _need_a_gradient(self) -> None:
+        for p in self.parameters:
+            if p.grad is not None:
+                return
+        raise GraphError(
+            message(
+                f"step: none of the {len(self.parameters)} parameters has a gradient.",
+                "A step goes along the gradients, and they come from backward.",
+                "Call loss.backward() before step(), and zero_grad() after it.",
+            )
+        )
+
+    def _move_one(self, place: int) -> None:
+        p, new = self.parameters[place], self._buffers[place]
+        if (gradient := p.grad) is not None:
+            self._move(place, values_of(p), gradient, new)
+            self._buffers[place] = _next_buffer(p.exchange(new), new)
 
     def _move(self, place: int, old: Any, gradient: Any, new: np.ndarray) -> None:
         """Write the new numbers of one parameter into ``new``."""
         raise NotImplementedError
+
+    # -- small parameters together: a bundle has a place of its own, behind those of the parameters --------------
+
+    def _bundle(self) -> None:
+        self._bundles = bundled(self.parameters) if hasattr(self._move, "entrywise") else []
+        bundles = {place for bundle in self._bundles for place in bundle.places}
+        self._unbundled = [place for place in range(len(self.parameters)) if place not in bundles]
+
+    def _places(self, place: int) -> list[int]:
+        """The parameters of a place: one, or those of a bundle."""
+        count = len(self.parameters)
+        return [place] if place < count else self._bundles[place - count].places
+
+    def _alike(self, places: list[int]) -> bool:
+        """Whether the same is to be done with these parameters."""
+        return True
+
+    def _zeros(self) -> list[np.ndarray]:
+        """An array to remember something in for each parameter, and for each bundle."""
+        each = [np.zeros(p.shape, p.dtype) for p in self.parameters]
+        self._kept.append(each)
+        self._side_by_side(each)
+        return each
+
+    def _side_by_side(self, each: list[np.ndarray]) -> None:
+        """Make the arrays of bundled parameters pieces of a long one, which comes behind those of the parameters."""
+        del each[len(self.parameters) :]
+        for bundle in self._bundles:
+            strip = bundle.strip()
+            for place, piece in zip(bundle.places, strip.pieces):
+                piece[...] = each[place]
+                each[place] = piece
+            each.append(strip.array)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Become a copy: in it pieces are arrays of their own, so it bundles anew."""
+        vars(self).update(state)
+        self._bundle()
+        for each in self._kept:
+            self._side_by_side(each)
 
     # -- keeping and bringing back ------------------------------------------------------------------------------
 
@@ -111,7 +193,7 @@ class Optimiser:
         """
         state = {"lr": np.array(self.lr), "steps": np.array(self.steps)}
         for kind, each in self._remembered().items():
-            state.update({f"{kind}.{place}": np.array(part) for place, part in enumerate(each)})
+            state.update({f"{kind}.{place}": np.array(each[place]) for place in range(len(self.parameters))})
         return state
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -146,9 +228,12 @@ class Optimiser:
                 raise ArgumentError(f"load_state_dict: {name} counts steps, and is {arrays[name]}.")
         self.lr, self.steps = float(arrays["lr"]), int(arrays["steps"])
         for kind, each in self._remembered().items():
-            for place, part in enumerate(each):
-                new = arrays[f"{kind}.{place}"]
-                each[place] = np.array(new, part.dtype) if isinstance(part, np.ndarray) else int(new)
+            for place in range(len(self.parameters)):
+                new, part = arrays[f"{kind}.{place}"], each[place]
+                if isinstance(part, np.ndarray):
+                    part[...] = new
+                else:
+                    each[place] = int(new)
 
 
 class SGD(Optimiser):
@@ -173,14 +258,16 @@ class SGD(Optimiser):
     array([ 0.8, -1.6])
     """
 
+    @_known_keywords
     def __init__(self, parameters: Iterable[Tensor], lr: float, momentum: float = 0.0) -> None:
         super().__init__(parameters, lr)
         self.momentum = _share(momentum, "SGD", "momentum")
-        self._velocities = [np.zeros(p.shape, p.dtype) for p in self.parameters]
+        self._velocities = self._zeros()
 
     def _remembered(self) -> dict[str, list[Any]]:
         return {"velocity": self._velocities} if self.momentum else {}
 
+    @_entrywise
     def _move(self, place: int, old: Any, gradient: Any, new: np.ndarray) -> None:
         direction = gradient
         if self.momentum:
@@ -221,6 +308,7 @@ class Adam(Optimiser):
     array([   0.9, -199.9])
     """
 
+    @_known_keywords
     def __init__(
         self,
         parameters: Iterable[Tensor],
@@ -233,17 +321,27 @@ class Adam(Optimiser):
             raise ArgumentError(f"{type(self).__name__}: betas={betas!r} must be two numbers, such as (0.9, 0.999).")
         self.betas = _share(betas[0], "Adam", "betas[0]"), _share(betas[1], "Adam", "betas[1]")
         self.eps = _positive(eps, "Adam", "eps")
-        self._means = [np.zeros(p.shape, p.dtype) for p in self.parameters]
-        self._squares = [np.zeros(p.shape, p.dtype) for p in self.parameters]
+        self._means = self._zeros()
+        self._squares = self._zeros()
         self._times = [0] * len(self.parameters)  # a parameter without gradient does not take part in a step
 
     def _remembered(self) -> dict[str, list[Any]]:
         return {"mean": self._means, "square": self._squares, "time": self._times}
 
+    def _alike(self, places: list[int]) -> bool:
+        return len({self._times[place] for place in places}) == 1
+
+    def _count(self, place: int) -> int:
+        """The number of this step for the parameters of a place."""
+        places = self._places(place)
+        time = self._times[places[0]] + 1
+        for one in places:
+            self._times[one] = time
+        return time
+
+    @_entrywise
     def _move(self, place: int, old: Any, gradient: Any, new: np.ndarray) -> None:
-        (beta1, beta2), m, s = self.betas, self._means[place], self._squares[place]
-        self._times[place] += 1
-        t = self._times[place]
+        (beta1, beta2), m, s, t = self.betas, self._means[place], self._squares[place], self._count(place)
         m *= beta1
         m += np.multiply(gradient, 1 - beta1, out=new)
         s *= beta2
@@ -279,6 +377,7 @@ class AdamW(Adam):
     array([0.95])
     """
 
+    @_known_keywords
     def __init__(
         self,
         parameters: Iterable[Tensor],
@@ -292,6 +391,7 @@ class AdamW(Adam):
             raise ArgumentError(f"AdamW: decay={decay!r} must be a number from 0 on.")
         self.decay = float(decay)
 
+    @_entrywise
     def _move(self, place: int, old: Any, gradient: Any, new: np.ndarray) -> None:
         shrunk = old * new.dtype.type(1 - self.lr * self.decay)
         super()._move(place, shrunk, gradient, new)
@@ -452,12 +552,14 @@ class _HeldBack:
 
     def __init__(self) -> None:
         self.seen: list[tuple[int, Any]] = []
-        self.before: Any = None
-        if threading.current_thread() is threading.main_thread():
-            before = _get_handler(signal.SIGINT)
-            if callable(before):  # otherwise it is ignored, or handled outside Python: leave it so
-                self.before = before
-                _set_handler(signal.SIGINT, self._note)
+        self.before: Any = _get_handler(signal.SIGINT)
+        if not callable(self.before):  # it is ignored, or handled outside Python: leave it so
+            self.before = None
+            return
+        try:
+            _set_handler(signal.SIGINT, self._note)
+        except ValueError:  # another thread than the main one
+            self.before = None
 
     def _note(self, number: int, frame: Any) -> None:
         self.seen.append((number, frame))
