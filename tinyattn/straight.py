@@ -132,7 +132,7 @@ class _Text:
         ])  # fmt: skip
 
     def _together(self) -> str:
-        """The cotangents of the leaves, small ones of one kind added up: what is not finite in one is not in the sum."""
+        """The cotangents of the leaves, small ones of one kind added up: if one is not finite, the sum is not."""
         groups: dict[Any, list[str]] = {}
         for x, name in self.names.items():
             if x.op is None:
