@@ -60,6 +60,7 @@ class Bundle:
         self.parameters = [parameters[place] for place in places]
         self.dtype = self.parameters[0].dtype
         self._shapes = [p.shape for p in self.parameters]
+        self._single_numbers = not any(self._shapes)
         gradients = self.strip()
         self.gradient, self._gradients = gradients.array, gradients.pieces
         self._now = self.strip()
@@ -105,7 +106,7 @@ class Bundle:
 
     def take(self, strip: Strip) -> None:
         """Give each parameter its piece: `Tensor.exchange` for all of them."""
-        values = strip.pieces if any(self._shapes) else list(strip.array)
+        values = list(strip.array) if self._single_numbers else strip.pieces
         for p, value in zip(self.parameters, values):
             p._value = value
             p.order = latest.assigned = new_order()

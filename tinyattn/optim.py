@@ -102,7 +102,7 @@ class Optimiser:
             self.steps += 1
             by_themselves = self._unbundled
             for place, bundle in enumerate(self._bundles, len(self.parameters)):
-                if bundle.ready() and self._alike(bundle.places):
+                if self._alike(bundle.places) and bundle.ready():
                     new = bundle.free()
                     self._move(place, bundle.old, bundle.gradient, new.array)
                     bundle.take(new)
