@@ -240,9 +240,17 @@ def test_clipping_shortens_all_gradients_by_one_factor() -> None:
     assert clip_gradients([a, b, still], 1.5) == pytest.approx(1.5) and a.grad.tolist() == [1.0]
 
 
-def test_a_gradient_that_is_nan_is_not_clipped_but_named() -> None:
+def test_gradients_whose_squares_are_too_large_are_clipped() -> None:
+    a, b = leaf(0.0), leaf(0.0)
+    a.grad, b.grad = [3e200], [-4e200]
+    assert clip_gradients([a, b], 1.0) == pytest.approx(5e200, rel=1e-15)
+    assert (a.grad[0], b.grad[0]) == pytest.approx((0.6, -0.8), rel=1e-15)
+
+
+@pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf])
+def test_a_gradient_that_is_not_finite_is_not_clipped_but_named(number: float) -> None:
     a, b = leaf(0.0), ta.tensor([0.0], requires_grad=True, name="W_q")
-    a.grad, b.grad = [3.0], [math.nan]
+    a.grad, b.grad = [3.0], [number]
     with pytest.raises(ta.NanError, match="W_q"):
         clip_gradients([a, b], 1.0)
     assert a.grad.tolist() == [3.0]

@@ -495,8 +495,8 @@ def clip_gradients(parameters: Iterable[Tensor], norm: float) -> float:
     """
     norm = _positive(norm, "clip_gradients", "norm")
     moved = [(p, p.grad) for p in _checked(parameters, "clip_gradients") if p.grad is not None]
-    broken = [describe(p) for p, grad in moved if not np.isfinite(grad).all()]
-    total = 0.0 if broken else _length([grad for _, grad in moved])
+    total = _length([grad for _, grad in moved])
+    broken = [] if math.isfinite(total) else [describe(p) for p, grad in moved if not np.isfinite(grad).all()]
     if broken:
         first = broken[0]
         raise NanError(
@@ -518,8 +518,10 @@ def _length(gradients: list[Any]) -> float:
         total = math.sqrt(sum(float(np.square(grad, dtype=np.float64).sum()) for grad in gradients))
     if math.isfinite(total):
         return total
-    largest = max(float(np.abs(grad).max()) for grad in gradients if grad.size)
-    return largest * _length([grad / largest for grad in gradients])
+    largest = [float(np.abs(grad).max()) for grad in gradients if grad.size]
+    if not all(map(math.isfinite, largest)):
+        return math.inf
+    return max(largest) * _length([grad / max(largest) for grad in gradients])
 
 
 @functools.lru_cache(maxsize=64)
