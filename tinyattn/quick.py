@@ -28,8 +28,15 @@ def quick_walk(starts: Iterable[tuple[Tensor, Any]]) -> tuple[dict[Tensor, Any],
         Where to start, and with what.
     """
     cotangents, newest, older = _begun(starts)
+    return cotangents, run(cotangents, newest, older)
+
+
+def run(cotangents: dict[Any, Any], newest: list[Any], older: list[Any], until_alone: bool = False) -> int:
+    """Give each result its turn, or stop when a single one is left; give the creation number of the last."""
     oldest = 0
     while newest or older:
+        if until_alone and oldest and len(newest) + len(older) == 1:
+            break
         node = heappop(older)[1] if older and (not newest or -older[0][0] > newest[-1].order) else newest.pop()
         op, y, g, oldest = node.op, node._value, cotangents.pop(node), node.order
         if node.notes is not None and node.notes.grad is not None:
@@ -73,7 +80,7 @@ def quick_walk(starts: Iterable[tuple[Tensor, Any]]) -> tuple[dict[Tensor, Any],
                     newest.append(b)
                 elif b.op is not None:
                     heappush(older, (-b.order, b))
-    return cotangents, oldest
+    return oldest
 
 
 def _begun(starts: Iterable[tuple[Tensor, Any]]) -> tuple[dict[Any, Any], list[Any], list[tuple[int, Any]]]:

@@ -11,6 +11,7 @@ and dtypes, made in the same order.  Where it does not hold, `quick_walk` does t
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from operator import attrgetter
 from typing import Any
@@ -32,6 +33,13 @@ MOST = 4  # so many texts are written for one place; if none lasts, the graph th
 PLACES = 64
 
 
+def stretched(output: Tensor) -> Callable[[Tensor, Any], Found | None] | None:
+    """The backward pass from the end of a long graph: see `tinyattn.stretches`."""
+    from tinyattn import stretches  # late, because it stands on this file
+
+    return stretches.stretched(output)
+
+
 class Place:
     """What is known of the passes that begin at one place: a text for one of them, and how often none fitted."""
 
@@ -44,13 +52,14 @@ class Place:
     def learn(self, output: Tensor, nodes: int) -> None:
         """Count a pass that no text fitted, and write one when it is time."""
         self.missed += 1
-        if self.missed < PATIENCE or self.missed * WORTH < nodes:
+        long = nodes > LONGEST
+        if not long and (self.missed < PATIENCE or self.missed * WORTH < nodes):
             return
         self.missed = 0
-        if self.texts == MOST or nodes > LONGEST:
+        if self.texts == MOST:
             self.walk = None
         else:
-            self.walk, self.texts = straight_line(output), self.texts + 1
+            self.walk, self.texts = (stretched if long else straight_line)(output), self.texts + 1
 
 
 _places: dict[Any, Place] = {}
@@ -96,33 +105,40 @@ def straight_line(output: Tensor) -> Callable[[Tensor, Any], Found | None]:
 
     The function gives what `straight_walk` gives, or None when it is handed another graph.
     """
-    text = _Text(output)
-    exec(compile(text.source(), "<a backward pass>", "exec"), text.given)
-    return text.given["line"]  # type: ignore[no-any-return]
+    return Text(_results(output)).function()  # type: ignore[no-any-return]
 
 
-class _Text:
+class Text:
     """The text under construction: the condition, the lines, and what the names in them stand for.
 
     A tensor ``n3`` has its cotangent in ``g3``.
     """
 
-    def __init__(self, output: Tensor) -> None:
+    def __init__(self, nodes: list[Tensor]) -> None:
         self.given: dict[str, Any] = {"fits": fits, "all_finite": all_finite}
         self.conditions: list[str] = []
         self.lines: list[str] = []
         self.names: dict[Tensor, str] = {}
-        self.arrived: set[Tensor] = {output}
-        self._tensor(output, "output")
-        self.nodes = _results(output)
-        for node, newer in zip(self.nodes, [None, *self.nodes], strict=False):
-            if newer is not None:  # so all are different, and sums are made in the same order
-                self.conditions.append(f"{self.names[node]}.order < {self.names[newer]}.order")
+        self.arrived: set[Tensor] = {nodes[0]}
+        self.nodes = nodes
+        self._tensor(nodes[0], "output")
+        self._turn(nodes[0])
+        for newer, node in itertools.pairwise(nodes):
+            self._in_order(newer, node)
             self._turn(node)
+
+    def function(self) -> Any:
+        """The text as a function."""
+        exec(compile(self.source(), "<a backward pass>", "exec"), self.given)
+        return self.given["line"]
+
+    def leaves(self) -> list[str]:
+        """The names of the leaves."""
+        return [name for x, name in self.names.items() if x.op is None]
 
     def source(self) -> str:
         """The whole text."""
-        leaves = [name for x, name in self.names.items() if x.op is None]
+        leaves = self.leaves()
         found = ", ".join(f"{name}: g{name[1:]}" for name in leaves)
         condition = "\n        and ".join(self.conditions)
         return "\n    ".join([
@@ -150,6 +166,10 @@ class _Text:
             self.conditions.append(f"{name}.requires_grad")
         else:
             self.conditions.append(f"({name}.notes is None or {name}.notes.grad is None)")  # else it is to be kept
+
+    def _in_order(self, newer: Tensor, older: Tensor) -> None:
+        """One is newer than the next: so all are different, and sums are made in the same order."""
+        self.conditions.append(f"{self.names[older]}.order < {self.names[newer]}.order")
 
     def _kind(self, x: Tensor, name: str) -> list[str]:
         return [f"{name}._shape == {self._given(x._shape)}", f"{name}._dtype is {self._given(x._dtype)}"]
@@ -204,8 +224,12 @@ class _Text:
         if not trusted:  # a learner's own rule is held to its contract each time, ours by their tests and the loop
             self.lines += [f"made = {made}", f"if not fits(made, {self.names[x]}._value): return None"]
             made = "made"
-        self.lines.append(f"{g} = {g} + {made}" if x in self.arrived else f"{g} = {made}")
+        self.lines.append(f"{g} = {g} + {made}" if x in self.arrived else f"{g} = {self._first(x, made)}")
         self.arrived.add(x)
+
+    def _first(self, x: Tensor, made: str) -> str:
+        """What a tensor has after the first arrival."""
+        return made
 
 
 def rules_of(node: Any) -> list[Any]:
