@@ -12,6 +12,7 @@ import pytest
 
 import tinyattn as ta
 from tinyattn import nn, optim, train, weights
+from tinyattn.checkpoints import load_checkpoint, save_checkpoint
 
 BATCHES = [np.random.default_rng(i).integers(0, 7, size=(2, 6)) for i in range(5)]
 
@@ -208,6 +209,33 @@ def test_every_kind_of_generator_can_be_kept(tmp_path: Path) -> None:
 def test_what_cannot_be_is_refused_in_words(options: dict, words: str) -> None:
     with pytest.raises(ta.TinyattnError, match=words):
         run(**options)
+
+
+PARTS = {
+    "another order": (lambda: (nn.Linear(1, 1), "a.npz", None, None), "model is a str"),
+    "no optimiser": (lambda: ("a.npz", nn.Linear(1, 1), np.random.default_rng(0), None), "optimiser is a Generator"),
+    "a class": (lambda: ("a.npz", nn.Linear, None, None), "model is a type"),
+    "a seed": (lambda: ("a.npz", nn.Linear(1, 1), optim.Adam([ta.tensor(1.0, requires_grad=True)]), 0), "rng is a int"),
+}
+
+
+@pytest.mark.parametrize("name", PARTS)
+@pytest.mark.parametrize("do", [save_checkpoint, load_checkpoint], ids=["save", "load"])
+def test_parts_that_keep_nothing_are_refused_in_words(do, name: str) -> None:
+    parts, words = PARTS[name]
+    with pytest.raises(ta.ArgumentTypeError, match=f"{do.__name__}: {words}"):
+        do(*parts())
+
+
+def test_notes_that_json_cannot_hold_and_a_missing_file_are_told_in_words(tmp_path: Path) -> None:
+    model, rng = nn.Linear(1, 1, rng=0), np.random.default_rng(0)
+    parts = model, optim.SGD(model.parameters(), lr=0.1), rng
+    for notes, words in (({"a": rng}, "notes hold a Generator"), ("text", "notes is a str"), ({(1,): 2}, "as JSON")):
+        with pytest.raises(ta.ArgumentTypeError, match=words):
+            save_checkpoint(tmp_path / "a.npz", *parts, notes=notes)
+    assert not list(tmp_path.iterdir())
+    with pytest.raises(ta.MissingFileError, match="there is no file"):
+        load_checkpoint(tmp_path / "a.npz", *parts)
 
 
 def changed_notes(**notes):

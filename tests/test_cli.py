@@ -39,9 +39,9 @@ def test_the_version() -> None:
     (["demo", "--seed", "-1"], "'-1' is no whole number from 0"),
     (["demo", "--sentence", ""], "The sentence is empty"),
     (["demo", "--word", "dog"], "'dog' is not in the sentence"),
-    (["demo", "--corpus", "no-such-file"], "tinyattn: no-such-file: No such file or directory"),
-    (["demo", "--corpus", ""], "tinyattn: '': No such file or directory"),
-    (["demo", "--vectors", "."], "tinyattn: .: Is a directory"),
+    (["demo", "--corpus", "no-such-file"], "tinyattn: there is no file no-such-file."),
+    (["demo", "--corpus", ""], "tinyattn: '' is no name of a file."),
+    (["demo", "--vectors", "."], "was expected; this is a folder."),
 ])
 def test_what_cannot_be_done_ends_with_2_and_words_on_stderr(words: list[str], said: str, tmp_path: Path) -> None:
     if "--out" not in words and words[0] == "demo":

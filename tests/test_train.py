@@ -167,9 +167,23 @@ def test_a_bar_of_ones_own_goes_on_over_several_trainings() -> None:
     ({"checkpoint": "no-such-folder/a.npz"}, "there is no folder"),
     ({"batches": {"a": 1}}, "batches is a dict"),
     ({"model": None}, "model is a NoneType"),
-], ids=["schedule", "optimiser", "validate", "steps", "checkpoint", "batches", "model"])  # fmt: skip
+    ({"loss": "mse"}, r"loss is a str; a function is needed.\n.*\n  Write loss=lambda model, batch"),
+    ({"validate": "loss"}, "validate is a str; a function is needed"),
+    ({"validate": lambda model: "good"}, "validate gave a str"),
+    ({"schedule": lambda step: "fast"}, "schedule gave 'fast' in step 1; a learning rate is needed"),
+    ({"schedule": lambda step: -0.1}, "schedule gave -0.1 in step 1"),
+    ({"clip": "a"}, "clip='a' must be one number"),
+    ({"clip": 0}, "clip=0 must be above 0"),
+    ({"progress": "bar"}, "progress is a str; True, False or a ProgressBar"),
+    ({"resume": "a.npz"}, "resume='a.npz' must be True or False"),
+    ({"label": None}, "label is a NoneType; a text"),
+    ({"stream": "stdout"}, "stream is a str; a text stream"),
+    ({"ascii": 2}, "ascii=2 must be True or False"),
+    ({"rng": "a"}, "rng='a' is not a source"),
+    ({"checkpoint": 3}, "a path is needed, not a int"),
+    ({"optimizer": None}, "fit: there is no argument 'optimizer'(.|\n)*Write optimiser="),
+])  # fmt: skip
 def test_what_is_no_part_of_a_training_is_refused_in_words(options: dict, words: str) -> None:
     given = {"model": ta.nn.Linear(1, 1, rng=0), "batches": [[[1.0]]], **options}
     with pytest.raises(ta.TinyattnError, match=words):
-        ta.train.fit(given.pop("model"), given.pop("batches"), lambda model, x: ta.mse(model(x), x), epochs=2,
-                     progress=False, **given)  # fmt: skip
+        ta.train.fit(**{"loss": lambda model, x: ta.mse(model(x), x), "epochs": 2, "progress": False, **given})

@@ -202,11 +202,55 @@ def test_a_foreign_file_is_refused(ending: str, tmp_path: Path) -> None:
     (lambda folder: weights.load_arrays(folder / "a.bin"), "'.bin' says no format"),
     (lambda folder: weights.save_arrays(folder / "a.npz", {"W": np.array(["a"])}), "no numbers"),
     (lambda folder: weights.save_arrays(folder / "a.npz", {"../W": np.ones(1)}), "no name"),
+    (lambda folder: weights.save_arrays(folder / "a.npz", {3: np.ones(1)}), "3 is no name"),
+    (lambda folder: weights.save_arrays(folder / "a.npz", {"W": [[1.0], [1.0, 2.0]]}), "W is no array"),
+    (lambda folder: weights.save_arrays(folder / "a.npz", [np.ones(1)]), "arrays is a list"),
+    (lambda folder: weights.save_arrays(folder / "a.npz", {}, notes=3), "notes is a int"),
+    (lambda folder: weights.save_arrays({}, folder / "a.npz"), "a path is needed, not a dict|arrays is a PosixPath"),
+    (lambda folder: weights.save_arrays("", {}), "'' is no name of a file"),
+    (lambda folder: weights.save_arrays("a\0.npz", {}), "is no name of a file"),
+    (lambda folder: weights.save(folder / "a.npz", nn.Linear(1, 1)), r"Write weights.save\(model, path\)"),
+    (lambda folder: weights.save(nn.Linear, folder / "a.npz"), r"Make one first: model = Linear\(...\)"),
+    (lambda folder: weights.save(nn.Linear(1, 1).state_dict(), folder / "a.npz"), r"Write weights.save_arrays\("),
+    (lambda folder: weights.load(folder / "a.npz", nn.Linear(1, 1)), r"Write weights.load\(model, path\)"),
+    (lambda folder: weights.load(nn.Linear(1, 1), None), "a path is needed, not a NoneType"),
+    (lambda folder: weights.load(nn.Linear(1, 1), file="a.npz"), "Write path=... here"),
 ])
 def test_what_cannot_be_written_or_read_is_refused_in_words(call, words: str, tmp_path: Path) -> None:
     with pytest.raises(ta.TinyattnError, match=words):
         call(tmp_path)
     assert not list(tmp_path.iterdir())
+
+
+def test_a_missing_file_is_told_with_what_there_is_instead(tmp_path: Path) -> None:
+    layer, path = nn.Linear(2, 3, rng=0), tmp_path / "wieghts.npz"
+    with pytest.raises(ta.MissingFileError, match=r"(?s)there is no file .*wieghts\.npz\.\n  It was looked for in"):
+        weights.load(layer, path)
+    weights.save(layer, tmp_path / "weights.npz")
+    with pytest.raises(FileNotFoundError, match=r"there is weights\.npz\.") as caught:
+        weights.load(layer, path)
+    assert caught.value.filename == str(path) and caught.value.errno == 2
+    copy = pickle.loads(pickle.dumps(caught.value))
+    assert str(copy) == str(caught.value) and copy.filename == str(path)
+    with pytest.raises(ta.MissingFileError, match=r"there is no folder .*nowhere.\n  Make it first"):
+        weights.save(layer, tmp_path / "nowhere" / "a.npz")
+    with pytest.raises(ta.MissingFileError, match=r"There is no folder .*nowhere either"):
+        weights.load_notes(tmp_path / "nowhere" / "a.npz")
+
+
+def test_a_folder_in_the_place_of_a_file_is_told(tmp_path: Path) -> None:
+    folder = tmp_path / "a.npz"
+    folder.mkdir()
+    with pytest.raises(ta.DataFileError, match="this is a folder"):
+        weights.load_arrays(folder)
+    with pytest.raises(ta.ArgumentError, match="is a folder"):
+        weights.save_arrays(folder, {})
+    assert not list(folder.iterdir()) and list(tmp_path.iterdir()) == [folder]
+
+
+def test_a_tensor_is_written_without_a_warning(tmp_path: Path) -> None:
+    weights.save_arrays(tmp_path / "a.npz", {"W": ta.tensor([1.0], requires_grad=True)})
+    assert weights.load_arrays(tmp_path / "a.npz")["W"].tolist() == [1.0]
 
 
 def test_a_missing_library_is_named(tmp_path: Path, monkeypatch) -> None:

@@ -27,6 +27,7 @@ from tinyattn.errors import (
     GradientLost,
     GraphError,
     IndexRangeError,
+    MissingFileError,
     MissingLibraryError,
     MissingToolError,
     NanError,
@@ -136,7 +137,7 @@ def __dir__() -> list[str]:
 # Written out, because type checkers take it as the list of what is public.
 __all__ = [
     "ArgumentError", "ArgumentTypeError", "AxisError", "DTypeError", "DataFileError", "GradientLost",
-    "Graph", "GraphError", "IndexRangeError", "MissingLibraryError", "MissingToolError", "NanError",
+    "Graph", "GraphError", "IndexRangeError", "MissingFileError", "MissingLibraryError", "MissingToolError", "NanError",
     "Op", "RuleError", "ShapeError", "SweepError", "Tensor", "TinyattnError", "abs", "add", "apply", "astype",
     "backward_in_parts", "binary_cross_entropy_with_logits", "broadcast_to", "clip", "compile", "concatenate", "cos",
     "cosine_similarity", "cross_entropy", "detect_nan", "divide", "dot", "dropout", "einsum", "elementwise_grad",

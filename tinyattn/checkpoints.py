@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tinyattn.errors import DataFileError, TinyattnError
+from tinyattn.arguments import known_arguments
+from tinyattn.errors import ArgumentTypeError, DataFileError, TinyattnError, message
 from tinyattn.weights import load_arrays, load_notes, save_arrays
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ __all__ = ["load_checkpoint", "save_checkpoint"]
 _FORMAT = "tinyattn checkpoint 1"
 
 
+@known_arguments
 def save_checkpoint(
     path: str | os.PathLike[str],
     model: Module,
@@ -61,13 +63,18 @@ def save_checkpoint(
     >>> first == rng.random()
     True
     """
+    _check_parts("save_checkpoint", model, optimiser, rng)
+    for what, given in (("arrays", arrays), ("notes", notes)):
+        if given is not None and not isinstance(given, dict):
+            raise ArgumentTypeError(f"save_checkpoint: {what} is a {type(given).__name__}; a dictionary is needed.")
     parts = {"model": model.state_dict(), "optimiser": optimiser.state_dict(), "more": arrays or {}}
     flat = {f"{part}/{name}": array for part, each in parts.items() for name, array in each.items()}
     states = [source.bit_generator.state for source in _generators(model, rng)]
     about = {"format": _FORMAT, "kind": type(optimiser).__name__, "generators": states, "notes": notes or {}}
-    save_arrays(path, flat, json.dumps(about, default=lambda array: array.tolist()))
+    save_arrays(path, flat, _as_json(about))
 
 
+@known_arguments
 def load_checkpoint(
     path: str | os.PathLike[str],
     model: Module,
@@ -92,6 +99,8 @@ def load_checkpoint(
 
     Raises
     ------
+    MissingFileError
+        When there is no such file.
     DataFileError
         When the file is none of these, or belongs to another model, optimiser or way of drawing random numbers.
 
@@ -105,6 +114,7 @@ def load_checkpoint(
     >>> load_checkpoint(path, model, optimiser, rng)
     ({'losses': array([1., 1.])}, {})
     """
+    _check_parts("load_checkpoint", model, optimiser, rng)
     flat, about = load_arrays(path), _about(path)
     parts: dict[str, dict[str, np.ndarray]] = {"model": {}, "optimiser": {}, "more": {}}
     for name, array in flat.items():
@@ -132,6 +142,31 @@ def load_checkpoint(
         why = f"{error} is missing" if isinstance(error, KeyError) else str(error)
         raise DataFileError(f"does not belong to this training: {why}", str(path)) from None
     return parts["more"], about["notes"]
+
+
+def _check_parts(name: str, model: object, optimiser: object, rng: object) -> None:
+    """Refuse what keeps nothing that could be written, such as arguments in another order."""
+    for what, given in (("model", model), ("optimiser", optimiser)):
+        if not callable(getattr(given, "state_dict", None)) or isinstance(given, type):
+            shown = f"{name}: {what} is a {type(given).__name__}, and remembers nothing."
+            raise ArgumentTypeError(message(shown, "", f"Write {name}(path, model, optimiser, rng)."))
+    if not isinstance(rng, np.random.Generator):
+        what = f"{name}: rng is a {type(rng).__name__}; a generator is needed, whose state can be kept."
+        raise ArgumentTypeError(message(what, "", "Write rng = np.random.default_rng(seed), and draw from that."))
+
+
+def _as_json(about: dict[str, Any]) -> str:
+    def plain(value: Any) -> Any:
+        if isinstance(value, (np.ndarray, np.generic)):
+            return value.tolist()
+        raise ArgumentTypeError(f"save_checkpoint: notes hold a {type(value).__name__}, which JSON cannot hold.")
+
+    try:
+        return json.dumps(about, default=plain)
+    except (TypeError, ValueError) as error:
+        if isinstance(error, ArgumentTypeError):
+            raise
+        raise ArgumentTypeError(f"save_checkpoint: notes cannot be written as JSON: {error}.") from None
 
 
 def _about(path: str | os.PathLike[str]) -> dict[str, Any]:

@@ -70,6 +70,28 @@ class DataFileError(TinyattnError, ValueError):
         super().__init__(f"{place}: {what}" if place else what)
 
 
+class MissingFileError(TinyattnError, FileNotFoundError):
+    """A file to read, or a folder to write into, that is not there.
+
+    Parameters
+    ----------
+    what : str
+        The message.
+    path : str
+        What was looked for; it becomes ``filename``, as in Python's own error.
+    """
+
+    def __init__(self, what: str, path: str) -> None:
+        super().__init__(what)
+        self.errno, self.filename = 2, path
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+    def __reduce__(self) -> Any:
+        return type(self), (self.args[0], self.filename)
+
+
 class MissingToolError(TinyattnError, RuntimeError):
     """A program outside Python that is not there, such as a Graphviz renderer."""
 

@@ -8,7 +8,69 @@ import shutil
 import tempfile
 from collections.abc import Mapping
 
-from tinyattn.errors import ArgumentError, message
+from tinyattn.errors import ArgumentError, ArgumentTypeError, DataFileError, MissingFileError, listed, message
+
+
+def path_text(path: object) -> str:
+    """A path as text, or a refusal of what can be none.
+
+    >>> path_text(None)
+    Traceback (most recent call last):
+        ...
+    tinyattn.errors.ArgumentTypeError: a path is needed, not a NoneType.
+      Write the name of the file as a text.
+    """
+    text = os.fspath(path) if isinstance(path, (str, os.PathLike)) else path
+    if not isinstance(text, str):
+        what = f"a path is needed, not a {type(path).__name__}."
+        raise ArgumentTypeError(message(what, "", "Write the name of the file as a text."))
+    if not text or "\0" in text:
+        raise ArgumentError(f"{text!r} is no name of a file.")
+    return text
+
+
+def read_whole(path: str | os.PathLike[str]) -> bytes:
+    """Every byte of a file.
+
+    Raises
+    ------
+    MissingFileError
+        When there is none.
+    DataFileError
+        When it is a folder.
+    OSError
+        When it cannot be read.
+
+    Examples
+    --------
+    >>> read_whole("/nowhere/weights.npz")
+    Traceback (most recent call last):
+        ...
+    tinyattn.errors.MissingFileError: there is no file /nowhere/weights.npz.
+      There is no folder /nowhere either.
+    """
+    name = path_text(path)
+    try:
+        with open(name, "rb") as stream:
+            return stream.read()
+    except (FileNotFoundError, NotADirectoryError):
+        raise missing_file(name) from None
+    except IsADirectoryError:
+        raise DataFileError("this is a folder; a file is needed.", name) from None
+
+
+def missing_file(path: str) -> MissingFileError:
+    """That there is no such file, and what of its kind there is beside it."""
+    folder, name = os.path.split(os.path.abspath(path))
+    ending = os.path.splitext(name)[1]
+    try:
+        there = sorted(other for other in os.listdir(folder) if os.path.splitext(other)[1] == ending)
+        why = f"In {folder} there {'is' if len(there) == 1 else 'are'} {listed(there)}."
+    except OSError:
+        there, why = [], f"There is no folder {folder} either."
+    if not there and os.path.isdir(folder):
+        why = f"It was looked for in {folder}."
+    return MissingFileError(message(f"there is no file {path}.", why), path)
 
 
 def write_whole(path: str | os.PathLike[str], content: str | bytes) -> None:
@@ -23,8 +85,10 @@ def write_whole(path: str | os.PathLike[str], content: str | bytes) -> None:
 
     Raises
     ------
+    MissingFileError
+        When the folder is missing.
     OSError
-        When the folder is missing or cannot be written; the old file is then untouched.
+        When it cannot be written; the old file is then untouched.
 
     Examples
     --------
@@ -34,12 +98,16 @@ def write_whole(path: str | os.PathLike[str], content: str | bytes) -> None:
     >>> target.read_text(encoding="utf-8")
     '查询\n'
     """
-    target = os.path.abspath(os.fspath(path))
+    target = os.path.abspath(path_text(path))
+    if os.path.isdir(target):
+        raise ArgumentError(message(f"{target} is a folder.", "", "Write the name of a file in it."))
     data = content.encode("utf-8") if isinstance(content, str) else content
     try:
         handle, temporary = tempfile.mkstemp(dir=os.path.dirname(target), prefix=".part-")
-    except (FileNotFoundError, NotADirectoryError) as error:  # say what was asked for, not what was tried
-        raise type(error)(error.errno, error.strerror, os.path.dirname(target)) from None
+    except (FileNotFoundError, NotADirectoryError):  # say what was asked for, not what was tried
+        folder = os.path.dirname(target)
+        instead = "Make it first: os.makedirs(folder)."
+        raise MissingFileError(message(f"there is no folder {folder}.", "", instead), folder) from None
     try:
         with os.fdopen(handle, "wb") as stream:
             stream.write(data)

@@ -17,6 +17,7 @@ from typing import Any, Generic, TextIO, TypeVar
 
 import numpy as np
 
+from tinyattn.arguments import known_arguments, one_number, yes_or_no
 from tinyattn.checkpoints import load_checkpoint, save_checkpoint
 from tinyattn.errors import ArgumentError, ArgumentTypeError, NanError, message
 from tinyattn.mode import no_grad
@@ -82,6 +83,7 @@ class History:
         return f"History({self.steps} steps{last}{early}{', interrupted' if self.interrupted else ''})"
 
 
+@known_arguments
 def fit(
     model: Model,
     batches: Sequence[Any],
@@ -173,6 +175,7 @@ def fit(
     """
     batches = _checked(batches, {"epochs": epochs, "steps": steps, "patience": patience, "every": every})
     _check_parts(model, optimiser, schedule, checkpoint, resume)
+    _check_settings(loss, validate, clip, progress, label, ascii, stream)
     optimiser = Adam(model.parameters(), lr=0.01) if optimiser is None else optimiser
     run = _Run(model, batches, loss, optimiser, init.generator(rng))
     run.schedule, run.clip, run.validate, run.patience = schedule, clip, validate, patience
@@ -197,9 +200,12 @@ def fit(
     history = run.history
     history.seconds, history.interrupted = time.monotonic() - start, interrupts.asked
     if history.interrupted and bar is not None and bar is not progress:
-        done = f"Stopped after {history.steps} of {total} steps; what was learned is kept."
-        say(done, ascii, sys.stderr if stream is None else stream)
+        say(_stopped(history.steps, total), ascii, sys.stderr if stream is None else stream)
     return history
+
+
+def _stopped(done: int, total: int) -> str:
+    return f"Stopped after {done} of {total} steps; what was learned is kept."
 
 
 class _Run(Generic[Model]):
@@ -239,7 +245,7 @@ class _Run(Generic[Model]):
             self.order, self.place = self.source.permutation(len(self.batches)), 0
         number = self.history.steps + 1
         if self.schedule is not None:
-            self.optimiser.lr = float(self.schedule(number))
+            self.optimiser.lr = _rate(self.schedule(number), number)
         batch = self.batches[self.order[self.place]]
         self.history.losses.append(_step(self.model, batch, self.loss, self.optimiser, number, self.clip))
         self.place += 1
@@ -310,6 +316,20 @@ class _Run(Generic[Model]):
         self.history.validations, self.order, self.place = validations.tolist(), order, place
 
 
+def _rate(rate: object, number: int) -> float:
+    """What a schedule gave as the learning rate, if it can be one."""
+    if isinstance(rate, (int, float, np.number)) and not isinstance(rate, bool) and 0 <= rate < math.inf:
+        return float(rate)
+    shown = f"{rate!r}" if isinstance(rate, (int, float, str)) else f"a {type(rate).__name__}"
+    raise ArgumentError(
+        message(
+            f"fit: schedule gave {shown} in step {number}; a learning rate is needed.",
+            "It is a number from 0 on.",
+            "Write schedule=ta.optim.cosine(lr, steps), or a function of the step that returns a number.",
+        )
+    )
+
+
 def _validated(model: Model, validate: Callable[[Model], float]) -> float:
     model.eval()
     try:
@@ -319,7 +339,7 @@ def _validated(model: Model, validate: Callable[[Model], float]) -> float:
         model.train()
     try:
         return float(value)
-    except TypeError:
+    except (TypeError, ValueError):
         raise ArgumentTypeError(
             message(
                 f"fit: validate gave a {type(value).__name__}; one number is needed.",
@@ -430,9 +450,33 @@ def _check_parts(
         )
 
 
+def _check_settings(
+    loss: object, validate: object, clip: object, progress: object, label: object, ascii: object, stream: object
+) -> None:
+    if not callable(loss):
+        why, instead = "It is called once a step.", "Write loss=lambda model, batch: ..."
+        raise _wrong_kind("loss", loss, "a function", why, instead)
+    if validate is not None and not callable(validate):
+        why, instead = "It is called after each epoch.", "Write validate=lambda model: ..."
+        raise _wrong_kind("validate", validate, "a function", why, instead)
+    if clip is not None and one_number(clip, "fit", "clip") <= 0:
+        raise ArgumentError(f"fit: clip={clip!r} must be above 0; gradients of that length would not move anything.")
+    yes_or_no(ascii, "fit", "ascii")
+    if not isinstance(progress, (bool, ProgressBar)):
+        raise _wrong_kind("progress", progress, "True, False or a ProgressBar")
+    if not isinstance(label, str):
+        raise _wrong_kind("label", label, "a text")
+    if stream is not None and not callable(getattr(stream, "write", None)):
+        raise _wrong_kind("stream", stream, "a text stream such as sys.stdout")
+
+
+def _wrong_kind(name: str, given: object, needed: str, why: str = "", instead: str = "") -> ArgumentTypeError:
+    return ArgumentTypeError(message(f"fit: {name} is a {type(given).__name__}; {needed} is needed.", why, instead))
+
+
 def _check_file(checkpoint: str | os.PathLike[str] | None, resume: bool) -> None:
     """Refuse a place for checkpoints now, not after an epoch."""
-    if resume and checkpoint is None:
+    if yes_or_no(resume, "fit", "resume") and checkpoint is None:
         raise ArgumentError(message("fit: resume=True, but no file.", "", "Write checkpoint='training.npz', too."))
     if checkpoint is not None:
         format_of(checkpoint)

@@ -19,8 +19,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tinyattn.arguments import known_arguments, values_of
 from tinyattn.errors import ArgumentError, ArgumentTypeError, DataFileError, message, optional_library
-from tinyattn.files import write_whole
+from tinyattn.files import path_text, read_whole, write_whole
 
 if TYPE_CHECKING:
     from tinyattn.nn.module import Module
@@ -35,6 +36,7 @@ _ZIP_ERRORS = (zipfile.BadZipFile, zlib.error, struct.error, EOFError, ValueErro
 _DENSE = 1100  # deflate cannot do better than about 1 to 1030
 
 
+@known_arguments
 def save(model: Module, path: Path) -> None:
     """Write the weights of a model; the ending of the path says in which format.
 
@@ -54,9 +56,11 @@ def save(model: Module, path: Path) -> None:
     >>> bool((one.W == other.W).all())
     True
     """
+    _check_model(model, "save")
     save_arrays(path, model.state_dict())
 
 
+@known_arguments
 def load(model: Module, path: Path) -> None:
     """Bring back weights that `save` wrote; all of them, or after an error none.
 
@@ -68,6 +72,8 @@ def load(model: Module, path: Path) -> None:
 
     Raises
     ------
+    MissingFileError
+        When there is no such file.
     DataFileError
         When the file is not what it should be.
     ArgumentError, ShapeError
@@ -85,9 +91,24 @@ def load(model: Module, path: Path) -> None:
       The state belongs to a model of another size; nothing has been changed.
       Make the model with the sizes it was saved with.
     """
+    _check_model(model, "load")
     model.load_state_dict(load_arrays(path))
 
 
+def _check_model(model: object, name: str) -> None:
+    """Refuse what has no weights, such as a path in the place of the model."""
+    if callable(getattr(model, "state_dict", None)) and not isinstance(model, type):
+        return
+    kind = model.__name__ if isinstance(model, type) else type(model).__name__
+    instead = f"Write weights.{name}(model, path)."
+    if isinstance(model, Mapping):
+        instead = "Write weights.save_arrays(path, arrays) for a mapping of names to arrays."
+    elif isinstance(model, type):
+        instead = f"Make one first: model = {kind}(...)."
+    raise ArgumentTypeError(message(f"{name}: the model is a {kind}, and has no weights.", "", instead))
+
+
+@known_arguments
 def save_arrays(path: Path, arrays: Mapping[str, np.ndarray], notes: str = "") -> None:
     """Write named arrays, and a text about them.
 
@@ -110,7 +131,9 @@ def save_arrays(path: Path, arrays: Mapping[str, np.ndarray], notes: str = "") -
     >>> load_notes(path)
     'from a test'
     """
-    plain = {name: np.asarray(array) for name, array in arrays.items()}
+    _check_kind("arrays", arrays, Mapping)
+    _check_kind("notes", notes, str)
+    plain = {name: _plain(name, array) for name, array in arrays.items()}
     for name, array in plain.items():
         if array.dtype.kind not in "fiub":
             raise ArgumentTypeError(f"save_arrays: {name} holds {array.dtype}, no numbers.")
@@ -120,12 +143,28 @@ def save_arrays(path: Path, arrays: Mapping[str, np.ndarray], notes: str = "") -
     write_whole(path, to_bytes(plain, notes))
 
 
+def _check_kind(what: str, given: object, kind: type) -> None:
+    if not isinstance(given, kind):
+        instead = "Write save_arrays(path, {'name': array}, notes='a text')."
+        raise ArgumentTypeError(message(f"save_arrays: {what} is a {type(given).__name__}.", "", instead))
+
+
+def _plain(name: object, array: Any) -> np.ndarray:
+    if not isinstance(name, str):
+        raise ArgumentTypeError(f"save_arrays: {name!r} is no name for an array; names are texts.")
+    try:
+        return np.asarray(values_of(array))
+    except (ValueError, TypeError) as error:
+        raise ArgumentTypeError(f"save_arrays: {name} is no array: {str(error).rstrip('.')}.") from None
+
+
 def _is_name(name: str) -> bool:
     """Whether it could never be taken for a place elsewhere on the disk; what is written can be read again."""
     parts = name.replace("\\", "/").split("/")
     return bool(parts[0]) and ".." not in parts and "\0" not in name and not re.match("[A-Za-z]:", name)
 
 
+@known_arguments
 def load_arrays(path: Path) -> dict[str, np.ndarray]:
     """Read the arrays of a file that `save_arrays`, NumPy's ``savez`` or safetensors wrote.
 
@@ -141,6 +180,8 @@ def load_arrays(path: Path) -> dict[str, np.ndarray]:
     ------
     DataFileError
         When the file is cut off, of another kind, or claims what cannot be.
+    MissingFileError
+        When there is none.
     OSError
         When it cannot be read.
     MissingLibraryError
@@ -157,6 +198,7 @@ def load_arrays(path: Path) -> dict[str, np.ndarray]:
     return _read(path)[0]
 
 
+@known_arguments
 def load_notes(path: Path) -> str:
     """Read the text that `save_arrays` put beside the arrays; empty when there is none.
 
@@ -172,19 +214,18 @@ def load_notes(path: Path) -> str:
 
 
 def _read(path: Path) -> tuple[dict[str, np.ndarray], str]:
-    kind = format_of(path)
-    with open(path, "rb") as stream:
-        data = stream.read()
+    kind, data = format_of(path), read_whole(path)
     return _from_safetensors(data, str(path)) if kind == "safetensors" else _from_npz(data, str(path))
 
 
 def format_of(path: Path) -> str:
     """Which format the ending of a path asks for: "npz" or "safetensors"."""
-    ending = os.path.splitext(os.fspath(path))[1].lower()
+    name = path_text(path)
+    ending = os.path.splitext(name)[1].lower()
     if ending not in (".npz", ".safetensors"):
         raise ArgumentError(
             message(
-                f"{os.fspath(path)}: the ending {ending!r} says no format.",
+                f"{name}: the ending {ending!r} says no format.",
                 "Weights are kept in .npz or .safetensors; reading a .pt or .bin of PyTorch can run code.",
                 "Write safetensors.torch.save_file(model.state_dict(), 'weights.safetensors') there.",
             )

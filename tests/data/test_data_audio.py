@@ -140,8 +140,8 @@ def test_refusal_names_file_and_expectation(case: str, tmp_path: Path) -> None:
         read_wav(data)
 
 
-def test_missing_files_are_the_systems_own_errors(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError):
+def test_missing_files_are_told_in_words(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match=r"there is no file .*nowhere\.wav"):
         read_wav(tmp_path / "nowhere.wav")
     with pytest.raises(ArgumentTypeError, match="not int"):
         read_wav(3)  # type: ignore[arg-type]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tinyattn.data import UPOS, Sentence, parse_conllu, read_conllu
-from tinyattn.errors import ArgumentError, ArgumentTypeError, DataFileError
+from tinyattn.errors import ArgumentError, ArgumentTypeError, DataFileError, MissingFileError
 
 
 def row(number: object, word: str, tag: str) -> str:
@@ -162,10 +162,12 @@ def test_what_is_no_utf8_text_is_refused_with_the_byte(case: str, tmp_path: Path
     assert says in str(caught.value) and "CoNLL-U text" in str(caught.value)
 
 
-def test_missing_file_and_folder_are_the_systems_own_errors(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match=r"nowhere\.conllu"):
+def test_a_missing_file_and_a_folder_are_told_in_words(tmp_path: Path) -> None:
+    (tmp_path / "here.conllu").write_text("", encoding="utf-8")
+    with pytest.raises(FileNotFoundError, match=r"(?s)no file .*nowhere\.conllu.*is here\.conllu") as caught:
         read_conllu(tmp_path / "nowhere.conllu")
-    with pytest.raises(OSError):
+    assert isinstance(caught.value, MissingFileError)
+    with pytest.raises(DataFileError, match="this is a folder"):
         read_conllu(tmp_path)
 
 

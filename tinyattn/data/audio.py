@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from tinyattn.data.lines import Path, file_name
 from tinyattn.errors import ArgumentError, ArgumentTypeError, DataFileError, ShapeError, message
-from tinyattn.files import write_whole
+from tinyattn.files import read_whole, write_whole
 
 Samples = npt.NDArray[np.float64]
 
@@ -44,6 +44,8 @@ def read_wav(source: Path | bytes) -> tuple[int, Samples]:
     ------
     DataFileError
         When it is no WAV file, is cut short, is compressed, or contradicts itself.
+    MissingFileError
+        When there is none.
     OSError
         When the file cannot be read.
 
@@ -61,8 +63,7 @@ def read_wav(source: Path | bytes) -> tuple[int, Samples]:
         path, data = "", bytes(source)
     else:
         path = file_name(source, "")
-        with open(path, "rb") as stream:
-            data = stream.read()
+        data = read_whole(path)
     _check_riff(data, path)
     layout: _Layout | None = None
     for name, body, size, start in _chunks(data, path):

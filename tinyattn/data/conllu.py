@@ -89,6 +89,8 @@ def read_conllu(path: Path) -> list[Sentence]:
     DataFileError
         With file and line: not ten columns, a number out of order, an unknown or missing tag, a sentence
         without words, no sentence at all, not UTF-8.
+    MissingFileError
+        When there is none.
     OSError
         When the file cannot be read.
 
@@ -97,7 +99,8 @@ def read_conllu(path: Path) -> list[Sentence]:
     >>> read_conllu("missing.conllu")
     Traceback (most recent call last):
         ...
-    FileNotFoundError: [Errno 2] No such file or directory: 'missing.conllu'
+    tinyattn.errors.MissingFileError: there is no file missing.conllu.
+      ...
     """
     name = file_name(path, "parse_conllu")
     return _sentences(lines_of_file(name, "CoNLL-U text"), name)

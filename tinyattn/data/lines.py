@@ -1,7 +1,7 @@
 r"""Text files as lines: UTF-8, any line end, and errors that name the line.
 
 The readers of CoNLL-U and GloVe text stand on this.  A line ends at ``\n`` or ``\r\n`` and nowhere else:
-words may hold the other characters that Python's ``splitlines`` would cut at.  Stands on ``errors``.
+words may hold the other characters that Python's ``splitlines`` would cut at.  Stands on ``errors`` and ``files``.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import os
 from collections.abc import Iterator
 
 from tinyattn.errors import ArgumentError, ArgumentTypeError, DataFileError, message
+from tinyattn.files import missing_file
 
 _FOREIGN = (
     (b"\x1f\x8b", "compressed with gzip; unpack it first"),
@@ -56,6 +57,8 @@ def file_name(path: object, parser: str) -> str:
         raise ArgumentTypeError(
             message("A file name must be text, not bytes.", "", "Write os.fsdecode(path).")
         )
+    if not name:
+        raise ArgumentError("'' is no name of a file.")
     if "\n" in name or "\0" in name:
         shown = name if len(name) <= 40 else name[:37] + "..."
         why = "A file name has no line break in it." if "\n" in name else "A file name has no NUL in it."
@@ -83,10 +86,18 @@ def lines_of_file(path: str, expected: str) -> Iterator[tuple[int, str]]:
     ------
     DataFileError
         When a line is not UTF-8, or holds NUL bytes as no text does.
+    MissingFileError
+        When there is none.
     OSError
         When the file cannot be read.
     """
-    with open(path, "rb") as stream:
+    try:
+        stream = open(path, "rb")
+    except (FileNotFoundError, NotADirectoryError):
+        raise missing_file(path) from None
+    except IsADirectoryError:
+        raise DataFileError(f"{expected} was expected; this is a folder.", path) from None
+    with stream:
         start = 0
         for number, raw in enumerate(stream, 1):
             if number == 1:

@@ -52,6 +52,8 @@ def read_glove(path: Path, limit: int | None = None, dtype: npt.DTypeLike = np.f
     ------
     DataFileError
         With file and line: too many or too few numbers, one that is not finite, no word, not UTF-8.
+    MissingFileError
+        When there is none.
     OSError
         When the file cannot be read.
     """

@@ -10,6 +10,7 @@ import numpy as np
 
 from tinyattn import nn, optim, train
 from tinyattn.errors import DataFileError
+from tinyattn.files import read_whole
 from tinyattn.mode import no_grad
 
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ def read_text(path: str | os.PathLike[str]) -> str:
 
     Raises
     ------
-    DataFileError
+    MissingFileError, DataFileError
 
     Examples
     --------
@@ -104,8 +105,7 @@ def read_text(path: str | os.PathLike[str]) -> str:
     >>> len(read_text(path))
     171
     """
-    with open(path, "rb") as stream:
-        content = stream.read()
+    content = read_whole(path)
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
