@@ -45,6 +45,12 @@ HOW = """## What makes it so
 * **Little work around NumPy.** A node is one object with slots; the backward pass is one loop; rules are plain NumPy
   calls, the cheapest of several spellings. On lesson sizes that is the whole difference: PyTorch needs 4 to 8 µs of
   dispatch for each node.
+* **A backward pass that comes again is written out.** A training loop records the same graph in each step. When a pass
+  from one line has come a few times, it becomes a piece of Python with one line for each vector-Jacobian product, behind
+  a condition that holds for the same graph only (`tinyattn/straight.py`); of a long graph that repeats itself, one
+  stretch becomes a loop (`tinyattn/stretches.py`). The bits are the same, the way back costs half.
+* **Small parameters move side by side.** An optimiser keeps small parameters as pieces of one long array, so that a
+  step is a few NumPy calls in all (`tinyattn/bundles.py`).
 * **Compiled.** `ta.compile(f)` writes a recorded function out as a straight-line NumPy program, forward and backward:
   no node, no loop, buffers made once.
 * **Tiles.** Attention over many words never holds its scores: 160 x 640 of them at a time stay in the cache, forward

@@ -44,10 +44,8 @@ class Notes:
     __slots__ = ("grad", "name", "saved", "scope", "site")
 
     def __init__(self) -> None:
-        self.grad: Any = None
-        self.name: str | None = None
-        self.saved: Any = None
-        self.site: Any = None
+        nothing: Any = None
+        self.grad = self.name = self.saved = self.site = nothing
         self.scope: tuple[str, ...] = ()
 
 
@@ -172,6 +170,10 @@ class Tensor:
         view = np.asarray(self._value).view()
         view.flags.writeable = False
         return view
+
+    @data.setter
+    def data(self, value: Any) -> None:
+        raise explain.in_place(self) if self.op is None else explain.not_a_leaf(self, "assigned")
 
     shape: tuple[int, ...] = property(operator.attrgetter("_shape"), doc="The sizes of the axes.")  # type: ignore[assignment]
     dtype: np.dtype[Any] = property(operator.attrgetter("_dtype"), doc="The type of the numbers.")  # type: ignore[assignment]

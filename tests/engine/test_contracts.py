@@ -90,6 +90,15 @@ def test_in_place_operators_are_refused_on_parameters_with_the_update_to_write(c
     close(names["W"], [1.0, 2.0])
 
 
+def test_data_cannot_be_set_and_the_update_to_write_is_said():
+    w = ta.tensor([1.0, 2.0], requires_grad=True)
+    with pytest.raises(ta.GraphError, match=r"Write W.assign\(W.data - lr \* W.grad\)"):
+        w.data = w.data - 0.1
+    with pytest.raises(ta.GraphError, match="Its numbers follow from its inputs"):
+        (w * 2.0).data = w.data
+    np.testing.assert_array_equal(w.data, [1.0, 2.0])
+
+
 @pytest.mark.parametrize("change", ["@= W", "**= 2"])
 def test_no_other_operator_changes_a_parameter_in_place(change):
     """What Python spells with two characters makes a new tensor where it is not refused."""

@@ -116,7 +116,7 @@ class Watched(Tensor):
 
     __slots__ = ()
 
-    @property
+    @property  # type: ignore[misc]
     def data(self) -> np.ndarray:
         """The numbers, for the package's own checks."""
         refuse_outside("t.data", sys._getframe(1))
@@ -206,7 +206,7 @@ class WatchedWhole(Watched):
     def _value(self, value: Any) -> None:
         _slot.__set__(self, value)
 
-    @property
+    @property  # type: ignore[misc]
     def data(self) -> np.ndarray:
         """The numbers, for the package's own checks."""
         frame = sys._getframe(1)
