@@ -13,8 +13,11 @@ from typing import Any
 
 import numpy as np
 
+from tinyattn.arguments import known_arguments
 from tinyattn.check.field import FieldArray, field_of
 from tinyattn.check.replay import Replay
+from tinyattn.errors import ArgumentTypeError, message
+from tinyattn.graph import Graph
 
 
 class Exact:
@@ -47,6 +50,7 @@ class Exact:
         return f"Exact(equal={self.equal}, wrong={self.wrong}, cut={sorted(self.cut)})"
 
 
+@known_arguments
 def exact_check(graph: Any, *, seed: int = 0, large: bool = False, composed: frozenset[int] = frozenset()) -> Exact:
     """Run a recorded graph over a finite field, forward with tangents and backward by the rules.
 
@@ -74,6 +78,9 @@ def exact_check(graph: Any, *, seed: int = 0, large: bool = False, composed: fro
     >>> bool(exact_check(ta.Graph.of(y)))
     True
     """
+    if not isinstance(graph, Graph):
+        what = f"exact_check: a {type(graph).__name__} was given; a recorded graph is needed."
+        raise ArgumentTypeError(message(what, "", "Write exact_check(ta.Graph.of(y)) for a result y."))
     with np.errstate(all="ignore"):
         run = _Run(graph, field_of(seed, large), composed, brief=True)
         if run.whole() and not run.replay.cut:

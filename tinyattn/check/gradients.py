@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from tinyattn.arguments import known_arguments, one_number
 from tinyattn.check import pointing
 from tinyattn.check.bounded import Bounded
 from tinyattn.check.bounding import bounded_run, pulled_plainly
@@ -26,6 +27,7 @@ MODES = ("reverse", "forward")
 DEEP = 3000  # nodes of a graph that is still run on bounded and exact numbers
 
 
+@known_arguments
 def check_gradients(
     f: Any,
     *inputs: Any,
@@ -82,6 +84,7 @@ def check_gradients(
     (False, 'detached branch')
     """
     _check_arguments(order, modes, oracles)
+    check_numbers("check_gradients", rtol, atol, seed)
     rng = np.random.default_rng(seed)
     if isinstance(f, Op):
         subjects = op_subjects(f, inputs, rng, name)
@@ -98,13 +101,14 @@ def _title(f: Any) -> str:
 
 
 def _check_arguments(order: int, modes: Sequence[str], oracles: Sequence[str] | None) -> None:
-    if isinstance(modes, str) or not modes or any(mode not in MODES for mode in modes):
+    if not isinstance(modes, (tuple, list)) or not modes or not all(_is_one_of(mode, MODES) for mode in modes):
         raise ArgumentError(
             message(
                 f"check_gradients: modes={modes!r} is not known.", "", 'Write modes=("reverse",), ("forward",) or both.'
             )
         )
-    if isinstance(oracles, str) or any(oracle not in ORACLES for oracle in oracles or ()):
+    asked = () if oracles is None else oracles
+    if not isinstance(asked, (tuple, list)) or not all(_is_one_of(oracle, ORACLES) for oracle in asked):
         raise ArgumentError(
             message(
                 f"check_gradients: oracles={oracles!r} is not known.",
@@ -114,6 +118,19 @@ def _check_arguments(order: int, modes: Sequence[str], oracles: Sequence[str] | 
         )
     if isinstance(order, bool) or not isinstance(order, int) or order < 1:
         raise ArgumentError(f"check_gradients: order={order!r} must be a whole number from 1 on.")
+
+
+def _is_one_of(word: object, known: Sequence[str]) -> bool:
+    return isinstance(word, str) and word in known
+
+
+def check_numbers(name: str, rtol: object, atol: object, seed: object) -> None:
+    """Refuse tolerances and a seed that are none, before anything is computed."""
+    for what, value in (("rtol", rtol), ("atol", atol)):
+        if value is not None and not one_number(value, name, what) >= 0:
+            raise ArgumentError(f"{name}: {what}={value!r} must be a number from 0 on.")
+    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
+        raise ArgumentError(f"{name}: seed={seed!r} must be a whole number from 0 on.")
 
 
 def combined(reports: list[Report]) -> Report:

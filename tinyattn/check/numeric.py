@@ -14,6 +14,9 @@ from typing import Any
 
 import numpy as np
 
+from tinyattn.arguments import as_array, known_arguments, one_number
+from tinyattn.errors import ArgumentError, ArgumentTypeError, message
+
 NEAR = (6, 8, 10, 12, 14)  # steps 2^-6 ... 2^-14: enough for a smooth function of ordinary size
 FAR = (0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26)
 CLOSE = (16, 18, 20, 22, 24)
@@ -248,6 +251,7 @@ def scale_of(x: np.ndarray) -> np.ndarray:
     return np.where(size > 0, np.maximum(np.minimum(size, 4.0), size * 1e-6), min(usual, 1.0))
 
 
+@known_arguments
 def numeric_gradient(f: Callable[[np.ndarray], Any], x: np.ndarray, step: float = 1e-5) -> np.ndarray:
     """Central differences with one step: the textbook's ``(f(x + h) - f(x - h)) / 2h`` for each entry.
 
@@ -264,11 +268,21 @@ def numeric_gradient(f: Callable[[np.ndarray], Any], x: np.ndarray, step: float 
     >>> numeric_gradient(lambda x: (x**2).sum(), np.array([1.0, -2.0]), 0.1).round(10)
     array([ 2., -4.])
     """
-    x = np.asarray(x, dtype=np.float64)
+    _check_function(f)
+    h = one_number(step, "numeric_gradient", "step")
+    if not 0 < abs(h) < math.inf:
+        raise ArgumentError(f"numeric_gradient: step={step!r} must be a number other than 0.")
+    x = as_array(x, np.float64, "numeric_gradient")
     gradient = np.empty(x.shape)
     for place in np.ndindex(*x.shape):
         ahead, behind = x.copy(), x.copy()
-        ahead[place] += step
-        behind[place] -= step
-        gradient[place] = (np.sum(f(ahead)) - np.sum(f(behind))) / (2 * step)
+        ahead[place] += h
+        behind[place] -= h
+        gradient[place] = (np.sum(f(ahead)) - np.sum(f(behind))) / (2 * h)
     return gradient
+
+
+def _check_function(f: object) -> None:
+    if not callable(f):
+        what = f"numeric_gradient: a function is needed, not a {type(f).__name__}."
+        raise ArgumentTypeError(message(what, "", "Write numeric_gradient(lambda x: ..., x)."))

@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from tinyattn.check.gradients import MODES, check_gradients, combined
+from tinyattn.arguments import known_arguments
+from tinyattn.check.gradients import MODES, check_gradients, check_numbers, combined
 from tinyattn.check.handwritten import Handwritten
 from tinyattn.check.report import Report
 from tinyattn.errors import ArgumentError, ArgumentTypeError, message
@@ -20,6 +21,7 @@ from tinyattn.ops import Op
 from tinyattn.tensor import Tensor
 
 
+@known_arguments
 def check_rule(
     forward: Callable[..., Any] | Op,
     backward: Callable[..., Any] | Sequence[Callable[..., Any]] | None = None,
@@ -83,11 +85,12 @@ def check_rule(
     >>> check_rule(softmax, wrong, x).mistake
     'only the diagonal of the softmax Jacobian'
     """
+    check_numbers("check_rule", rtol, atol, seed)
     rng = np.random.default_rng(seed)
     if isinstance(forward, Op):
         return check_gradients(forward, order=order, rtol=rtol, atol=atol, seed=seed, name=name, oracles=oracles)
     points = _points(sample(rng) if callable(sample) else sample)
-    if backward is None or not points:
+    if forward is None or backward is None or not points:
         raise ArgumentError(
             message(
                 "check_rule: a backward and a sample are needed.",
@@ -95,6 +98,16 @@ def check_rule(
                 "Write check_rule(forward, backward, np.array([1.0, 2.0])).",
             ),
         )
+    each = backward if isinstance(backward, (tuple, list)) else (backward,)
+    for what, given in (("forward", forward), *(("backward", one) for one in each)):
+        if given is not None and not callable(given):
+            raise ArgumentTypeError(
+                message(
+                    f"check_rule: {what} is a {type(given).__name__}; a function of arrays is needed.",
+                    "It is called with the sample, and with arrays beside it.",
+                    "Write check_rule(forward, backward, np.array([1.0, 2.0])).",
+                )
+            )
     title = name or getattr(forward, "__name__", "forward")
     reports = []
     for inputs in points:
