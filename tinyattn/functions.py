@@ -7,7 +7,7 @@ numbers, shapes without -1), and applies its op.  Functions that are made of the
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Never
 
 import numpy as np
 
@@ -28,6 +28,7 @@ from tinyattn.arguments import (
     one_number,
     operand,
     operand_list,
+    refuse_unknown,
     shape_tuple,
     values_of,
     whole_array,
@@ -492,7 +493,7 @@ def _reduce(op: Any, x: TensorLike, axis: Axis, keepdims: bool) -> Tensor:
 
 
 @known_arguments
-def sum(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
+def sum(x: TensorLike, axis: Axis = None, keepdims: bool = False, **unknown: Never) -> Tensor:
     """Add up along the given axes; all of them by default.
 
     Parameters
@@ -514,6 +515,8 @@ def sum(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
     >>> ta.sum([[1.0, 2.0], [3.0, 4.0]], axis=0)
     tensor([4., 6.], shape=(2,))
     """
+    if unknown:
+        refuse_unknown("sum", unknown, ("x", "axis", "keepdims"))
     if axis is None and keepdims is False and x.__class__ is Tensor:  # the commonest, without the checks: a third less
         return unary(reductions.sum, x, (every_axis(len(x._shape)), False))
     return _reduce(reductions.sum, x, axis, keepdims)
@@ -1039,7 +1042,7 @@ def take_along_axis(x: TensorLike, indices: ArrayLike, axis: int = -1) -> Tensor
 
 
 @known_arguments
-def softmax(x: TensorLike, axis: int = -1, keep: ArrayLike | None = None) -> Tensor:
+def softmax(x: TensorLike, axis: int = -1, keep: ArrayLike | None = None, **unknown: Never) -> Tensor:
     """Turn scores into weights that are positive and sum to 1 along an axis.
 
     ``y_i = exp(x_i) / sum_j exp(x_j)``
@@ -1070,6 +1073,8 @@ def softmax(x: TensorLike, axis: int = -1, keep: ArrayLike | None = None) -> Ten
     >>> ta.softmax([0.0, 5.0], keep=[True, False])
     tensor([1., 0.], shape=(2,))
     """
+    if unknown:
+        refuse_unknown("softmax", unknown, ("x", "axis", "keep"))
     tensor = operand(x, "softmax")
     along = one_axis(axis, len(tensor._shape), "softmax", tensor)
     mask = None if keep is None else mask_for(keep, tensor._shape, "softmax", tensor)
