@@ -29,7 +29,8 @@ Found = tuple[dict[Tensor, Any], int, bool]  # cotangents of the leaves, the old
 PATIENCE = 3  # so many passes in a row that no text fits, until one is written
 WORTH = 20  # nodes that are written out at the cost of one pass over them: a long graph has to come more often
 LONGEST = 600  # nodes
-MOST = 4  # so many texts are written for one place; if none lasts, the graph there is a new one each time
+MOST = 4  # so many texts that did not last are written for one place: then the graph there is always a new one
+LASTED = 50  # passes with one text
 PLACES = 64
 
 
@@ -43,11 +44,11 @@ def stretched(output: Tensor) -> Callable[[Tensor, Any], Found | None] | None:
 class Place:
     """What is known of the passes that begin at one place: a text for one of them, and how often none fitted."""
 
-    __slots__ = ("missed", "texts", "walk")
+    __slots__ = ("fitted", "missed", "texts", "walk")
 
     def __init__(self) -> None:
         self.walk: Callable[[Tensor, Any], Found | None] | None = None
-        self.missed = self.texts = 0
+        self.fitted = self.missed = self.texts = 0
 
     def learn(self, output: Tensor, nodes: int) -> None:
         """Count a pass that no text fitted, and write one when it is time."""
@@ -55,7 +56,8 @@ class Place:
         long = nodes > LONGEST
         if not long and (self.missed < PATIENCE or self.missed * WORTH < nodes):
             return
-        self.missed = 0
+        self.texts = 0 if self.fitted >= LASTED else self.texts
+        self.fitted = self.missed = 0
         if self.texts == MOST:
             self.walk = None
         else:
@@ -76,8 +78,8 @@ def straight_walk(starts: Sequence[tuple[Tensor, Any]]) -> Found:
     if len(starts) > 1:
         return _by_loop(starts)
     ((output, seed),) = starts
-    first = output._left
-    key = (id(output.code), output.lasti, output.op, first._shape if first.__class__ is Tensor else None)
+    x = output._left[0] if output._left.__class__ is tuple and output._left else output._left
+    key = (id(output.code), output.lasti, output.op, None if x is None else (x.op, x._shape))
     place = _places.get(key)
     if place is None:
         if len(_places) >= PLACES:
@@ -86,7 +88,7 @@ def straight_walk(starts: Sequence[tuple[Tensor, Any]]) -> Found:
     elif place.walk is not None:
         try:
             if (found := place.walk(output, seed)) is not None:
-                place.missed = 0
+                place.missed, place.fitted = 0, place.fitted + 1
                 return found
         except Exception:
             pass  # of a rule: the plain loop meets it again, and lets it through as it is

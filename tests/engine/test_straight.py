@@ -189,6 +189,18 @@ def test_where_the_graph_is_always_another_no_more_texts_are_written(walks, rng,
     assert place.walk is None
 
 
+def test_texts_that_lasted_do_not_count(walks, rng):
+    """One line of code may train one model after another."""
+    w = ta.tensor(rng.normal(size=3), requires_grad=True)
+    for depth in range(2 * straight.MOST):
+        for _ in range(straight.LASTED + 10):
+            y = w
+            for _ in range(depth):
+                y = ta.tanh(y)
+            ta.sum(y * 2.0).backward()
+    assert len(walks) == 2 * straight.MOST * straight.PATIENCE
+
+
 def test_the_places_known_are_not_more_than_so_many(walks, rng):
     for size in range(3 * straight.PLACES):
         ta.sum(ta.tensor(np.ones(size), requires_grad=True)).backward()
