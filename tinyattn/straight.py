@@ -18,8 +18,10 @@ from typing import Any
 
 import numpy as np
 
-from tinyattn.kernels.small import FEW, all_finite
-from tinyattn.ops import Op
+from tinyattn.kernels.small import FEW, all_finite, by_sign
+from tinyattn.ops import Op, reductions
+from tinyattn.ops.elementwise import relu
+from tinyattn.ops.helpers import care
 from tinyattn.ops.linear import matmul
 from tinyattn.quick import quick_walk
 from tinyattn.tensor import Tensor
@@ -236,28 +238,56 @@ class Text:
 
 def rules_of(node: Any) -> list[Any]:
     """The rule of each input of a node, in the shortest form that gives the same on these shapes."""
-    return [_shortest(rule, node, slot) for slot, rule in enumerate(node.op.vjps)]
+    return [_shortest(rule, node, slot) if _ours(rule) else rule for slot, rule in enumerate(node.op.vjps)]
 
 
 def _shortest(rule: Any, node: Any, slot: int) -> Any:
-    x, shape, plain = node.inputs[slot], node._shape, node._dtype.char in "fd"
-    if rule in _OF_SMALL_MATRICES:
-        few = all(len(a._shape) == 2 and a.size < FEW for a in (node, *node.inputs))
-        return _OF_SMALL_MATRICES[rule] if few else rule
-    if node.op.even is None:
-        return rule
-    even = node.op.even[slot]
-    if x._shape == shape:  # nothing was copied, so nothing is to be summed back
+    if rule in _SHORT:
+        return _SHORT[rule](node, rule)
+    x, shape, even = node.inputs[slot], node._shape, node.op.even and node.op.even[slot]
+    if even and x._shape == shape:  # nothing was copied, so nothing is to be summed back
         return even
-    if len(shape) == 2 and x._shape == shape[1:] and 0 < node.size < FEW and plain:
+    if even and len(shape) == 2 and x._shape == shape[1:] and 0 < node.size < FEW and node._dtype.char in "fd":
         ones = np.ones(shape[0], node._dtype)
         return lambda g, y, a, b: ones.dot(even(g, y, a, b))  # a bias under rows: `small.column_sums`
     return rule
 
 
-_OF_SMALL_MATRICES = {
-    matmul.vjps[0]: lambda g, y, a, b: g.dot(b.T),
-    matmul.vjps[1]: lambda g, y, a, b: a.T.dot(g),
+def _of_matrices(short: Any) -> Any:
+    """A product of small matrices is `dot` without further questions."""
+
+    def choose(node: Any, rule: Any) -> Any:
+        return short if all(len(x._shape) == 2 and x.size < FEW for x in (node, *node.inputs)) else rule
+
+    return choose
+
+
+def _of_sum(node: Any, rule: Any) -> Any:
+    """A sum over everything spreads one number; see `small.spread`."""
+    (x,) = node.inputs
+    if node._shape or not x._shape or x._dtype.kind != "f":
+        return rule
+
+    def spread(g: Any, y: Any, x: Any, axis: Any, keepdims: Any) -> Any:
+        out = np.empty(x.shape, x.dtype)
+        out[...] = g
+        return out
+
+    return spread
+
+
+def _of_relu(node: Any, rule: Any) -> Any:
+    """Floats are rectified by their sign, unless somebody looks for what is not finite."""
+    if node._dtype.kind != "f":
+        return rule
+    return lambda g, y, x: rule(g, y, x) if care.wanted else by_sign(g, y)
+
+
+_SHORT = {
+    matmul.vjps[0]: _of_matrices(lambda g, y, a, b: g.dot(b.T)),
+    matmul.vjps[1]: _of_matrices(lambda g, y, a, b: a.T.dot(g)),
+    reductions.sum.vjps[0]: _of_sum,
+    relu.vjps[0]: _of_relu,
 }
 
 
