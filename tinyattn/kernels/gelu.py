@@ -1,4 +1,4 @@
-"""GELU in its tanh form: fourteen passes over pieces that stay near; its parts take twenty long ones."""
+"""GELU in its tanh form: fourteen passes over long pieces, in memory that is there; its parts take twenty arrays."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-PIECE = 262_144  # bytes at a time
+PIECE = 1_048_576  # bytes at a time: few long calls, as after each one a thread may have to wait for the lock of Python
 A = math.sqrt(2 / math.pi)
 B = 0.044715 * A
 
