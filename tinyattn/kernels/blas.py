@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import functools
 from _thread import allocate_lock
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -61,35 +60,38 @@ class Held:
 held = Held()
 
 
-@contextmanager
-def one_thread() -> Iterator[bool]:
+class one_thread:
     """Hold BLAS to one thread in this block; gives False, and changes nothing, where it cannot be told.
 
     Blocks may overlap, in one thread or in several: the first sets it, the last sets it back, unless somebody else
-    has changed it meanwhile.
+    has changed it meanwhile.  A generator would cost three times as much.
 
     >>> with one_thread() as told:
     ...     control() is None or control()[0]() == 1
     True
     """
-    ways = control()
-    if ways is None:
-        yield False
-        return
-    ask, tell = ways
-    with held.lock:
-        held.blocks += 1
-        if held.blocks == 1:
-            held.before = ask()
-            if held.before != 1:
-                tell(1)
-    try:
-        yield True
-    finally:
+
+    __slots__ = ("ways",)
+
+    def __enter__(self) -> bool:
+        self.ways = ways = control()
+        if ways is None:
+            return False
         with held.lock:
-            held.blocks -= 1
-            if held.blocks == 0 and held.before != 1 and ask() == 1:
-                tell(held.before)
+            held.blocks += 1
+            if held.blocks == 1:
+                held.before = ways[0]()
+                if held.before != 1:
+                    ways[1](1)
+        return True
+
+    def __exit__(self, *error: object) -> None:
+        if self.ways is not None:
+            ask, tell = self.ways
+            with held.lock:
+                held.blocks -= 1
+                if held.blocks == 0 and held.before != 1 and ask() == 1:
+                    tell(held.before)
 
 
 def after_fork() -> None:

@@ -32,7 +32,8 @@ def rule(g: Any, y: Any, saved: Any, x: Any, gain: Any, bias: Any, eps: float) -
     n, rows = x.shape[-1], (math.prod(x.shape[:-1]), x.shape[-1])
     gz = g * z  # (..., n)
     d_gain, d_bias = column_sums(gz.reshape(rows)), column_sums(g.reshape(rows))  # (n,), (n,)
-    first, second = row_sums(g, gain) / n, row_sums(gz, gain) / n  # (..., 1), (..., 1)
+    share = gain / n  # (n,)
+    first, second = row_sums(g, share), row_sums(gz, share)  # (..., 1), (..., 1)
     inner = g * gain  # (..., n)
     inner -= np.multiply(z, second, out=gz)
     inner -= first
