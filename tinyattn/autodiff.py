@@ -19,7 +19,7 @@ from tinyattn import functions as ta
 from tinyattn.arguments import constant, values_of
 from tinyattn.errors import DTypeError
 from tinyattn.kernels.small import all_finite, owned
-from tinyattn.mode import mode, switched
+from tinyattn.mode import mode, switched, switches
 from tinyattn.ops.helpers import carefully
 from tinyattn.quick import check_contract, quick_walk
 from tinyattn.straight import straight_walk
@@ -74,7 +74,7 @@ def propagate(
     dict
         Cotangents by tensor; a target that the outputs do not depend on is missing.
     """
-    observe = observe or mode.watch_backward
+    observe = observe or (mode.watch_backward if switches.set else None)
     if targets is None and observe is None and not create_graph:
         found, oldest, finite = straight_walk(starts)
         if oldest < latest.assigned:

@@ -81,7 +81,7 @@ def straight_walk(starts: Sequence[tuple[Tensor, Any]]) -> Found:
         return _by_loop(starts)
     ((output, seed),) = starts
     x = output._left[0] if output._left.__class__ is tuple and output._left else output._left
-    key = (id(output.code), output.lasti, output.op, None if x is None else (x.op, x._shape))
+    key = (id(output.code), output.lasti, output.op, None if x is None else x._shape, None if x is None else x.op)
     place = _places.get(key)
     if place is None:
         if len(_places) >= PLACES:
