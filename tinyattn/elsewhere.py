@@ -79,7 +79,9 @@ ARGUMENTS = {
     "schedule": "scheduler lr_scheduler", "progress": "verbose", "clip": "max_norm grad_clip clip_norm",
     "wrt": "argnums argnum inputs", "argnums": "argnum wrt", "argnum": "argnums wrt", "seed": "grad_outputs gradient",
     "f": "fun func fn function", "path": "file filename fname", "arrays": "tensors", "ignore": "ignore_index",
-    "temperature": "temp", "steps": "max_new_tokens", "end": "eos_token_id",
+    "temperature": "temp", "direction": "rankdir", "theme": "color colour colors style", "title": "label name caption",
+    "tokens": "words labels xticklabels", "labels": "words tokens names", "steps": "max_new_tokens",
+    "end": "eos_token_id",
 }  # fmt: skip
 """Our name of an argument, and what others call it."""
 
@@ -97,6 +99,10 @@ DONE_OTHERWISE = {
     "weight_decay": "Write ta.optim.AdamW(..., decay=...).",
     "retain_graph": "Leave it away: nothing is freed by a backward pass.",
     "ord": "It is the root of the sum of squares; for another write ta.sum(ta.abs(x) ** p, axis) ** (1 / p).",
+    "filename": "Write .save('graph.svg') on what it gives.",
+    "format": "Write .save('graph.svg'): the ending says which.",
+    "figsize": "Leave it away: a picture is as large as what it shows, and scales without loss.",
+    "strict": "Leave it away: all has to fit, so that nothing stays as it was by a slip.",
     "has_aux": "Return one tensor; keep what else there is in a variable outside.",
 }
 """What others ask for by an argument, and is had otherwise here."""

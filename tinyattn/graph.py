@@ -154,7 +154,7 @@ class Graph(Pictured):
         tensors = tensors_behind(outputs)
         number = {id(x): i for i, x in enumerate(tensors)}
         seen = variables if variables is not None else caller_variables(sys._getframe(1))
-        given = {id(x): name for name, x in (names.items() if isinstance(names, Mapping) else names or ())}
+        given = naming.given_names(names)
         titles = naming.titles(tensors, given, naming.variable_names(dict(seen)))
         nodes = tuple(_node(x, number, title) for x, title in zip(tensors, titles, strict=True))
         contributions = _run_backward(outputs, nodes, number) if gradients else ()

@@ -11,8 +11,10 @@ import collections
 import functools
 import itertools
 import sys
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from tinyattn.errors import ArgumentTypeError, message
 from tinyattn.places import caller_variables
 
 if TYPE_CHECKING:
@@ -96,6 +98,16 @@ def title(x: Tensor, variables: dict[int, str]) -> tuple[str, bool]:
     if stored and not (x.op is not None and x.op.hidden):
         return stored, True
     return (x.op.name if x.op is not None else "input"), False
+
+
+def given_names(names: Any) -> dict[int, str]:
+    """Which tensor is to be called what: from a mapping of names to tensors, or from pairs of both."""
+    pairs = list(names.items()) if isinstance(names, Mapping) else () if names is None else names
+    for pair in pairs if isinstance(pairs, (list, tuple)) else [None]:
+        if not isinstance(pair, (tuple, list)) or len(pair) != 2 or not hasattr(pair[1], "requires_grad"):
+            what = "Graph.of: names holds something else than a name and its tensor."
+            raise ArgumentTypeError(message(what, "", "Write names={'Q': Q, 'K': K}."))
+    return {id(x): str(name) for name, x in pairs}
 
 
 def titles(tensors: list[Tensor], given: dict[int, str], variables: dict[int, str]) -> list[tuple[str, bool]]:

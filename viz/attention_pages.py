@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from tinyattn.arguments import known_arguments
 from tinyattn.errors import ArgumentError, message
 from viz import colours, heatmap, page, values
+from viz.choices import heading_of
 from viz.labels import visible
 from viz.page import Page
 from viz.words import Words
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 MOST_TABLES = 48
 
 
+@known_arguments
 def attention_page(
     weights: Tensor | values.Array | Mapping[str, Any],
     tokens: Sequence[str],
@@ -70,8 +73,8 @@ def attention_page(
     <BLANKLINE>
     """
     words = Words(lang)
-    asking = [str(token) for token in tokens]
-    answering = asking if keys is None else [str(key) for key in keys]
+    asking = heatmap.labels_of(tokens, "attention_page: tokens")
+    answering = asking if keys is None else heatmap.labels_of(keys, "attention_page: keys")
     variants = weights if isinstance(weights, Mapping) else {"": weights}
     if not variants:
         raise ArgumentError(message("attention_page: the mapping of variants is empty.", "", "Give at least one."))
@@ -82,7 +85,7 @@ def attention_page(
     if len(tables) > MOST_TABLES:
         what = f"attention_page: {len(tables)} tables; at most {MOST_TABLES} can be looked at."
         raise ArgumentError(message(what, "", "Give fewer heads or variants."))
-    heading = title if title is not None else words("map title")
+    heading = heading_of(title, words("map title"))
     return Page(
         heading,
         lambda: _document(tables, list(stacks), visible(heading), words),

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from tinyattn.arguments import known_arguments
 from viz import data, dot, text
+from viz.choices import check_theme, heading_of
 from viz.drawing import AnyTheme, Drawing, Parts
 from viz.labels import visible
 from viz.svg import Mark
@@ -23,6 +25,7 @@ CLOSE = 1e-9
 """Values that differ relatively by less are equal: the order of additions may differ."""
 
 
+@known_arguments
 def diff(
     y: Tensor | Graph,
     reference: Tensor | Graph,
@@ -61,10 +64,11 @@ def diff(
     + multiply : (2,) = multiply(x, x)  |  only in the reference
     <BLANKLINE>
     """
+    check_theme(theme)
     words = Words(lang)
     graphs = [_graph(y), _graph(reference)]
     pairing = Pairing(*graphs)
-    heading = title if title is not None else words("diff title")
+    heading = heading_of(title, words("diff title"))
     views = [view_of(graph, words, max_nodes=120) for graph in graphs]
     marked = [_marked(view, side) for side, view in enumerate(views)]
     style = dot.Style(

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from tinyattn.errors import ArgumentError, TinyattnError, message
-from tinyattn.files import write_whole
+from tinyattn.files import path_text, write_whole
 from viz import data, page, render, svg
 
 AnyTheme = Literal["auto", "light", "dark"]
@@ -95,7 +95,7 @@ class Drawing:
         seconds : float
             How long the layout may take.
         """
-        if form not in render.FORMATS:
+        if not isinstance(form, str) or form not in render.FORMATS:
             raise ArgumentError(f"The picture has no form {form!r}; it has {', '.join(render.FORMATS)}.")
         drawn = render.draw(self.dot, form, renderer=renderer, seconds=seconds)
         if form != "svg":
@@ -125,7 +125,7 @@ class Drawing:
         MissingToolError
             No Graphviz program was found, or the one that was found cannot write this format.
         """
-        suffix = os.path.splitext(os.fspath(path))[1].lower()
+        suffix = os.path.splitext(path_text(path))[1].lower()
         if suffix not in (*_TEXT_SUFFIXES, *(f".{form}" for form in render.FORMATS)):
             known = ", ".join([*(f".{form}" for form in render.FORMATS), *_TEXT_SUFFIXES])
             raise ArgumentError(

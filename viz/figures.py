@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from tinyattn.arguments import known_arguments, one_number, whole_number
 from tinyattn.errors import ArgumentError, ShapeError, message
 from tinyattn.terminal import table
 from viz import colours, data, values
+from viz.choices import check_theme, heading_of
 from viz.drawing import AnyTheme, Drawing, Parts
+from viz.heatmap import labels_of
 from viz.labels import visible
 from viz.plots import SERIES, Plot, decades, span
 from viz.words import Words
@@ -24,6 +27,7 @@ MOST_BARS = 60
 MOST_WORDS = 200
 
 
+@known_arguments
 def curve(
     y: Sequence[float] | values.Array | Mapping[str, Sequence[float]],
     *,
@@ -67,7 +71,7 @@ def curve(
         raise ArgumentError("curve: there is no number to draw.")
     if len(lines) > len(SERIES):
         raise ArgumentError(f"curve: {len(lines)} lines; more than {len(SERIES)} could not be told apart.")
-    heading = title if title is not None else words("curve title")
+    heading = heading_of(title, words("curve title"))
     head = ["", *(words(key) for key in ("steps", "first", "last", "smallest", "at step"))]
     rows = [_curve_row(visible(name), line) for name, line in lines.items()]
 
@@ -88,6 +92,7 @@ def curve(
     return _drawing("curve", heading, theme, words.lang, plot, _listed(heading, rows, head), content)
 
 
+@known_arguments
 def gradients(
     source: Tensor | Graph | Any,
     *,
@@ -127,7 +132,7 @@ def gradients(
     if not found:
         instead = "Write requires_grad=True for what is learned."
         raise ArgumentError(message("gradients: there is no parameter.", "", instead))
-    heading = title if title is not None else words("gradients title")
+    heading = heading_of(title, words("gradients title"))
     rows = [
         (visible(name), str(value.shape), _size_words(grad, words), values.number(_size(value)))
         for name, value, grad in found
@@ -160,6 +165,7 @@ def gradients(
     return _drawing("gradients", heading, theme, words.lang, plot, _listed(heading, rows, head), content)
 
 
+@known_arguments
 def embedding(
     vectors: Tensor | values.Array,
     labels: Sequence[str],
@@ -201,8 +207,8 @@ def embedding(
     <BLANKLINE>
     """
     words = Words(lang)
-    matrix, names = _numbers(vectors, "embedding", 2), [str(label) for label in labels]
-    kinds = [""] * len(names) if groups is None else [str(group) for group in groups]
+    matrix, names = _numbers(vectors, "embedding", 2), labels_of(labels, "embedding: labels")
+    kinds = [""] * len(names) if groups is None else labels_of(groups, "embedding: groups")
     if len(names) != len(matrix) or len(kinds) != len(matrix):
         what = f"embedding(vectors: {matrix.shape}, {len(names)} labels, {len(kinds)} groups) does not fit."
         instead = "Give a label, and a group, for each row."
@@ -211,7 +217,7 @@ def embedding(
         why = f"It needs between 1 and {MOST_WORDS} words, with finite numbers."
         raise ArgumentError(message(f"embedding: {len(names)} words cannot be drawn.", why, "Choose some of the rows."))
     plane, shares = in_the_plane(matrix)
-    heading = title if title is not None else words("embedding title")
+    heading = heading_of(title, words("embedding title"))
     said = words("variance", first=f"{100 * shares[0]:.0f}", second=f"{100 * shares[1]:.0f}")
     order = list(dict.fromkeys(kinds))
     if len(order) > len(SERIES):
@@ -251,6 +257,7 @@ def in_the_plane(matrix: values.Array) -> tuple[values.Array, tuple[float, float
     return plane, (shares[0], shares[1])
 
 
+@known_arguments
 def waveform(
     samples: Tensor | values.Array,
     rate: int,
@@ -290,11 +297,11 @@ def waveform(
     """
     words = Words(lang)
     wave = _numbers(samples, "waveform", 1)
-    if not wave.size or rate < 1:
+    if not wave.size or not 1 <= one_number(rate, "waveform", "rate") < math.inf:
         what = f"waveform(samples: {wave.shape}, rate={rate}) cannot be drawn."
         raise ArgumentError(message(what, "It needs samples, and how many are in a second."))
     cut = _frames(len(wave), frame, hop)
-    heading = title if title is not None else words("wave title")
+    heading = heading_of(title, words("wave title"))
     top = float(np.abs(wave[np.isfinite(wave)]).max(initial=0.0))
     seconds = values.number(len(wave) / rate)
     said = [visible(heading), words("wave", count=len(wave), rate=rate, seconds=seconds, top=values.number(top))]
@@ -328,8 +335,7 @@ def _drawing(
     listing: str,
     content: dict[str, Any],
 ) -> Drawing:
-    if theme not in ("auto", "light", "dark"):
-        raise ArgumentError(f"theme={theme!r}; it is 'auto', 'light' or 'dark'.")
+    check_theme(theme)
     parts = Parts(
         dot=lambda: plot("dark" if theme == "dark" else "light"),
         text=lambda: listing,
@@ -399,7 +405,8 @@ def _finite(x: float) -> float | str:
 def _frames(length: int, frame: int | None, hop: int | None) -> tuple[int, int, int] | None:
     if frame is None:
         return None
-    way = frame if hop is None else hop
+    frame = whole_number(frame, "waveform", "frame")
+    way = frame if hop is None else whole_number(hop, "waveform", "hop")
     if frame < 1 or way < 1:
         raise ArgumentError(f"waveform(frame={frame}, hop={hop}): both are numbers of samples, at least 1.")
     return max(0, 1 + (length - frame) // way), frame, way

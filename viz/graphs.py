@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from tinyattn.errors import ArgumentError, message
+from tinyattn.arguments import known_arguments, whole_number
+from tinyattn.errors import ArgumentError, ArgumentTypeError, message
 from viz import backward, data, dot, text
+from viz.choices import check_theme, heading_of, one_of
 from viz.drawing import AnyTheme, Drawing, Parts
 from viz.formulas import RuleBook
 from viz.labels import visible
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 Show = Literal["op", "shape", "value", "grad", "rule", "formula"]
 
 
+@known_arguments
 def draw(
     y: Tensor | Sequence[Tensor] | Graph,
     *,
@@ -90,13 +93,12 @@ def draw(
     <BLANKLINE>
     """
     words = Words(lang)
-    _check_choices(show := tuple(show), direction, theme, max_nodes)
-    if view not in get_args(backward.Direction):
-        raise ArgumentError(f"view={view!r}; it is 'forward', 'backward' or 'both'.")
+    _check_choices(show := _tuple_of(show), direction, theme, max_nodes)
+    one_of("view", view, get_args(backward.Direction))
     graph = _graph(y, names, gradients, view)
     picture = view_of(graph, words, scopes=scopes, max_nodes=max_nodes, depth=depth, fold=fold)
     book = RuleBook(graph) if {"rule", "formula"} & set(show) else None
-    heading = title if title is not None else words("graph title", names=text.output_names(graph, words))
+    heading = heading_of(title, words("graph title", names=text.output_names(graph, words)))
     style = dot.Style(
         show=frozenset(show),
         direction=direction,
@@ -156,16 +158,21 @@ def _graph(y: Any, names: Mapping[str, Tensor] | None, gradients: bool, view: st
     return Graph.of(y, names=names, gradients=gradients or view != "forward")
 
 
+def _tuple_of(show: object) -> tuple[Any, ...]:
+    if isinstance(show, str) or not isinstance(show, Iterable):
+        raise ArgumentTypeError(message(f"show={show!r} is no list.", "", "Write show=('op', 'shape')."))
+    return tuple(show)
+
+
 def _check_choices(show: tuple[str, ...], direction: str, theme: str, max_nodes: int) -> None:
     known = get_args(Show)
     for name in show:
-        if name not in known:
+        if not isinstance(name, str) or name not in known:
             raise ArgumentError(f"show has {name!r}; a box can show {', '.join(map(repr, known))}.")
-    if direction not in ("LR", "TB"):
+    if not isinstance(direction, str) or direction not in ("LR", "TB"):
         raise ArgumentError(f"direction={direction!r}; it is 'LR' (left to right) or 'TB' (top to bottom).")
-    if theme not in get_args(AnyTheme):
-        raise ArgumentError(f"theme={theme!r}; it is 'auto', 'light' or 'dark'.")
-    if max_nodes < 4:
+    check_theme(theme)
+    if whole_number(max_nodes, "draw", "max_nodes") < 4:
         raise ArgumentError(f"max_nodes={max_nodes}; a picture needs at least 4 boxes.")
 
 

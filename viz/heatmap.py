@@ -5,14 +5,16 @@ The table is a Graphviz label like every other picture here; no plotting library
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from tinyattn.errors import ArgumentError, ShapeError, message
+from tinyattn.arguments import known_arguments
+from tinyattn.errors import ArgumentError, ArgumentTypeError, ShapeError, message
 from tinyattn.terminal import display_width
 from viz import colours, data, dot, labels, tables, values
+from viz.choices import check_theme, heading_of
 from viz.drawing import AnyTheme, Drawing, Parts
 from viz.labels import em_width, visible
 from viz.words import Words
@@ -30,6 +32,7 @@ _MOST_TIES = 3
 _ACROSS = 4
 
 
+@known_arguments
 def attention(
     weights: Tensor | values.Array | Sequence[Sequence[float]],
     tokens: Sequence[str],
@@ -82,14 +85,13 @@ def attention(
     <BLANKLINE>
     """
     words = Words(lang)
-    if theme not in ("auto", "light", "dark"):
-        raise ArgumentError(f"theme={theme!r}; it is 'auto', 'light' or 'dark'.")
-    asking = [str(token) for token in tokens]
-    answering = asking if keys is None else [str(key) for key in keys]
+    check_theme(theme)
+    asking = labels_of(tokens, "attention: tokens")
+    answering = asking if keys is None else labels_of(keys, "attention: keys")
     stages = stages_of(weights, scores, masked)
     for matrix in stages.values():
         check(matrix, asking, answering, keys is not None, stages["weights"].shape)
-    heading = title if title is not None else words("map title")
+    heading = heading_of(title, words("map title"))
     shade: colours.Theme = "dark" if theme == "dark" else "light"
 
     def chart(matrix: values.Array, caption: str, read: bool) -> Chart:
@@ -101,6 +103,21 @@ def attention(
     return Drawing(heading, theme, parts, words.lang)
 
 
+_SOURCE = "Write layer.steps(x), or the weights themselves: a row for each query, a column for each key."
+
+
+def labels_of(given: object, what: str) -> list[str]:
+    """The words at the edges of a picture.
+
+    >>> labels_of(("I", 3), "attention: tokens")
+    ['I', '3']
+    """
+    if not isinstance(given, Iterable):
+        kind = type(given).__name__
+        raise ArgumentTypeError(message(f"{what} is a {kind}; a list of words is needed.", "", "Write ['I', 'saw']."))
+    return [str(each) for each in given]
+
+
 def stages_of(weights: Any, scores: Any = None, masked: Any = None) -> dict[str, values.Array]:
     """The stages that are there, by name, in the order in which they are computed."""
     if hasattr(weights, "masked_scores"):
@@ -108,6 +125,8 @@ def stages_of(weights: Any, scores: Any = None, masked: Any = None) -> dict[str,
         scores = steps.scores if scores is None else scores
         masked = steps.masked_scores if masked is None and steps.keep is not None else masked
         weights = steps.weights
+    if weights is None:
+        raise ArgumentTypeError(message("attention: weights is None; a matrix is needed.", "", _SOURCE))
     given = {"scores": scores, "masked": masked, "weights": weights}
     return {name: _matrix(stage) for name, stage in given.items() if stage is not None}
 

@@ -7,8 +7,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
+from tinyattn.arguments import known_arguments
 from tinyattn.errors import ArgumentTypeError, message
 from viz import colours, data, dot, labels
+from viz.choices import check_theme, heading_of, one_of
 from viz.drawing import AnyTheme, Drawing, Parts
 from viz.labels import visible
 from viz.svg import Mark
@@ -43,6 +45,7 @@ class Part:
             yield from part.walk(depth + 1)
 
 
+@known_arguments
 def modules(
     model: Module,
     *,
@@ -74,6 +77,8 @@ def modules(
       W_q (4, 3), W_k (4, 3), W_v (4, 4)
     <BLANKLINE>
     """
+    check_theme(theme)
+    one_of("direction", direction, ("LR", "TB"))
     words = Words(lang)
     if not (hasattr(model, "named_modules") and hasattr(model, "named_parameters")):
         raise ArgumentTypeError(
@@ -84,7 +89,7 @@ def modules(
             )
         )
     tree = tree_of(model)
-    heading = title if title is not None else words("tree title", name=visible(tree.name))
+    heading = heading_of(title, words("tree title", name=visible(tree.name)))
     said = _text(tree, words)
     parts = Parts(
         dot=lambda: _dot(tree, heading, direction, "dark" if theme == "dark" else "light", words),

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from tinyattn.errors import ArgumentError, message
-from tinyattn.files import write_whole
+from tinyattn.files import path_text, write_whole
 from viz import colours
 
 WARN_BYTES = 1_000_000
@@ -65,7 +65,7 @@ class Page:
         path : str or path
             Ends in .html or .txt.  A missing folder is made.
         """
-        suffix = os.path.splitext(os.fspath(path))[1].lower()
+        suffix = os.path.splitext(path_text(path))[1].lower()
         if suffix not in (".html", ".htm", ".txt"):
             raise ArgumentError(
                 message(

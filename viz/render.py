@@ -14,7 +14,7 @@ import sys
 import sysconfig
 from typing import Any
 
-from tinyattn.errors import GraphError, MissingToolError, message, optional_library
+from tinyattn.errors import ArgumentTypeError, GraphError, MissingToolError, message, optional_library
 from viz.labels import has_wide
 
 VARIABLE = "TINYATTN_DOT"
@@ -65,6 +65,8 @@ def find(setting: str | None = None) -> str | None:
     MissingToolError
         When a program was named and is not there; another one is not taken in silence.
     """
+    if setting is not None and not isinstance(setting, str):
+        raise ArgumentTypeError(f"renderer is a {type(setting).__name__}; the name or path of a program is needed.")
     wanted = setting or os.environ.get(VARIABLE, "")
     if not wanted:
         return shutil.which("dot") or _located(PURE)

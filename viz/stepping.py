@@ -8,8 +8,10 @@ import warnings
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
+from tinyattn.arguments import known_arguments, whole_number
 from tinyattn.errors import ArgumentError, GraphError, MissingToolError, message
 from viz import code_panel, dot, page, render, svg, text
+from viz.choices import heading_of, one_of
 from viz.labels import visible
 from viz.page import Page
 from viz.page_words import PAGE_WORDS
@@ -26,6 +28,7 @@ MOST_NODES = 250
 """Beyond so many boxes even the steps are folded; a page for everything could not be read."""
 
 
+@known_arguments
 def step(
     y: Tensor | Sequence[Tensor] | Graph,
     *,
@@ -79,10 +82,11 @@ def step(
      5. Contribution 1 of 1 to multiply: ...
     """
     words = Words(lang)
-    if max_nodes < 4:
+    one_of("direction", direction, ("LR", "TB"))
+    if whole_number(max_nodes, "step", "max_nodes") < 4:
         raise ArgumentError(f"max_nodes={max_nodes}; a picture needs at least 4 boxes.")
     graph = _graph(y, names)
-    heading = title if title is not None else words("replay title", names=text.output_names(graph, words))
+    heading = heading_of(title, words("replay title", names=text.output_names(graph, words)))
     replay = _Replay(view_of(graph, words, max_nodes=max_nodes), words, heading, direction)
     while replay.size() > page.WARN_BYTES and (boxes := len(replay.view.boxes)) > _FEWEST_NODES:
         smaller = max(_FEWEST_NODES, boxes // 2)

@@ -191,7 +191,7 @@ class Words:
 
     def __init__(self, lang: str | None = None) -> None:
         lang = language if lang is None else lang
-        if lang not in _LANGUAGES:
+        if not isinstance(lang, str) or lang not in _LANGUAGES:
             known = ", ".join(repr(x) for x in _LANGUAGES)
             raise ArgumentError(message(f"lang={lang!r} is not known.", f"The pictures speak {known}."))
         self.lang = lang
