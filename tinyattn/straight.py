@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from tinyattn.kernels.small import FEW, all_finite, by_sign
-from tinyattn.ops import Op, reductions
+from tinyattn.ops import REGISTRY, Op, reductions
 from tinyattn.ops.elementwise import relu
 from tinyattn.ops.helpers import care
 from tinyattn.ops.linear import matmul
@@ -165,11 +165,13 @@ class Text:
             self.conditions.append(f"{path} is {self.names[x]}")
             return
         name = self.names[x] = f"n{len(self.names)}"
-        self.conditions += [f"({name} := {path}).op is {self._given(x.op)}", *self._kind(x, name)]
+        self.conditions.append(f"({name} := {path}).op is {self._given(x.op)}")
         if x.op is None:
-            self.conditions.append(f"{name}.requires_grad")
+            self.conditions += [f"{name}.requires_grad", *self._kind(x, name)]
         else:
             self.conditions.append(f"({name}.notes is None or {name}.notes.grad is None)")  # else it is to be kept
+            if x.params or not _plainly_ours(x.op):  # else its inputs' kinds tell its own
+                self.conditions += self._kind(x, name)
 
     def _in_order(self, newer: Tensor, older: Tensor) -> None:
         """One is newer than the next: so all are different, and sums are made in the same order."""
@@ -294,6 +296,10 @@ _SHORT = {
 def fits(made: Any, value: Any) -> bool:
     """Whether a cotangent has the shape and the dtype of what it belongs to."""
     return (getattr(made, "shape", None), getattr(made, "dtype", None)) == (value.shape, value.dtype)
+
+
+def _plainly_ours(op: Op) -> bool:
+    return REGISTRY.get(op.name) is op and bool(op.plain) and all(map(_ours, op.vjps))
 
 
 def _ours(rule: Any) -> bool:

@@ -66,6 +66,7 @@ class StretchText(Text):
         super().__init__(nodes)
         self._in_order(nodes[-1], end)
         self.end = self.names[end]
+        self.conditions += self._kind(end, self.end)
         if len(leaves := self.leaves()) > 1:
             self.conditions.append(f"len({{{', '.join(leaves)}}}) == {len(leaves)}")
 
