@@ -14,6 +14,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Sequence
 from operator import attrgetter
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,12 @@ LONGEST = 600  # nodes
 MOST = 4  # so many texts that did not last are written for one place: then the graph there is always a new one
 LASTED = 50  # passes with one text
 PLACES = 64
+ADVANCE = 5000  # nodes that may be written out; each more is earned by EARNED nodes that the loop walks over, because
+EARNED = 1000  # it costs as much as 30 of them: places without end, such as one for each length, must not be a loss
+
+
+class LeftToTheLoop(Exception):
+    """A graph is not written out."""
 
 
 def stretched(output: Tensor) -> Callable[[Tensor, Any], Found | None] | None:
@@ -55,17 +62,23 @@ class Place:
     def learn(self, output: Tensor, nodes: int) -> None:
         """Count a pass that no text fitted, and write one when it is time."""
         self.missed += 1
+        purse.nodes += nodes / EARNED
         long = nodes > LONGEST
         if not long and (self.missed < PATIENCE or self.missed * WORTH < nodes):
             return
         self.texts = 0 if self.fitted >= LASTED else self.texts
-        self.fitted = self.missed = 0
-        if self.texts == MOST:
-            self.walk = None
-        else:
-            self.walk, self.texts = (stretched if long else straight_line)(output), self.texts + 1
+        self.fitted, self.missed, self.walk, price = 0, 0, None, min(nodes, LONGEST)
+        if self.texts >= MOST or purse.nodes < price:
+            return
+        self.texts += 1
+        purse.nodes -= price
+        try:
+            self.walk = (stretched if long else straight_line)(output)
+        except (LeftToTheLoop, RecursionError, MemoryError):
+            pass  # the gradients are there: what fails here is no concern of the learner
 
 
+purse = SimpleNamespace(nodes=float(ADVANCE))
 _places: dict[Any, Place] = {}
 
 
@@ -80,23 +93,35 @@ def straight_walk(starts: Sequence[tuple[Tensor, Any]]) -> Found:
     if len(starts) > 1:
         return _by_loop(starts)
     ((output, seed),) = starts
-    x = output._left[0] if output._left.__class__ is tuple and output._left else output._left
-    key = (id(output.code), output.lasti, output.op, None if x is None else x._shape, None if x is None else x.op)
+    op, x = output.op, output._left[0] if output._left.__class__ is tuple else output._left
+    # Names and numbers, because an operation would be kept alive with all that its rules hold.
+    key = op and (id(output.code), output.lasti, op.name, x._shape, x.op and x.op.name)
     place = _places.get(key)
     if place is None:
-        if len(_places) >= PLACES:
-            _places.clear()
-        place = _places[key] = Place()
-    elif place.walk is not None:
-        try:
-            if (found := place.walk(output, seed)) is not None:
-                place.missed, place.fitted = 0, place.fitted + 1
-                return found
-        except Exception:
-            pass  # of a rule: the plain loop meets it again, and lets it through as it is
+        place = _new_place(key)
+    elif (walk := place.walk) is not None and (found := walk(output, seed)) is not None:
+        place.missed, place.fitted = 0, place.fitted + 1
+        return found
     found = _by_loop(starts)
-    place.learn(output, output.order - found[1])
+    place.learn(output, output.order - found[1] + len(found[0]))
     return found
+
+
+def _new_place(key: Any) -> Place:
+    """One more place; when there are many, those without a text make room, or all."""
+    if len(_places) >= PLACES:
+        for other, place in list(_places.items()):
+            if place.walk is None:
+                _places.pop(other, None)
+        if 2 * len(_places) >= PLACES:
+            _places.clear()
+    return _places.setdefault(key, Place())
+
+
+def forget() -> None:
+    """Begin anew, as if no pass had been made."""
+    _places.clear()
+    purse.nodes = float(ADVANCE)
 
 
 def _by_loop(starts: Sequence[tuple[Tensor, Any]]) -> Found:
@@ -107,7 +132,8 @@ def _by_loop(starts: Sequence[tuple[Tensor, Any]]) -> Found:
 def straight_line(output: Tensor) -> Callable[[Tensor, Any], Found | None]:
     """Write out the backward pass from a result, as a function of such a result and its cotangent.
 
-    The function gives what `straight_walk` gives, or None when it is handed another graph.
+    The function gives what `straight_walk` gives, or None when it is handed another graph.  It meets no rule but the
+    engine's own, which depend on nothing but their arguments; a learner's is watched by the loop, and called once.
     """
     return Text(_results(output)).function()  # type: ignore[no-any-return]
 
@@ -119,7 +145,9 @@ class Text:
     """
 
     def __init__(self, nodes: list[Tensor]) -> None:
-        self.given: dict[str, Any] = {"fits": fits, "all_finite": all_finite}
+        if not all(_is_ours(node.op) for node in nodes):
+            raise LeftToTheLoop
+        self.given: dict[str, Any] = {"all_finite": all_finite}
         self.conditions: list[str] = []
         self.lines: list[str] = []
         self.names: dict[Tensor, str] = {}
@@ -148,7 +176,7 @@ class Text:
         return "\n    ".join([
             "def line(output, g0):", "if not (", f"    {condition}", "):", "    return None", *self.lines,
             f"found = {{{found}}}", f"if len(found) < {len(leaves)}: return None",
-            f"return found, {self.names[self.nodes[-1]]}.order, all_finite(({self._together()},))\n",
+            f"return found, {self.names[self.nodes[-1]]}.order, all_finite([{self._together()}])\n",
         ])  # fmt: skip
 
     def _together(self) -> str:
@@ -165,17 +193,18 @@ class Text:
             self.conditions.append(f"{path} is {self.names[x]}")
             return
         name = self.names[x] = f"n{len(self.names)}"
-        self.conditions.append(f"({name} := {path}).op is {self._given(x.op)}")
+        self.conditions += [f"({name} := {path}).op is {self._given(x.op)}", f"{name}.requires_grad"]
         if x.op is None:
-            self.conditions += [f"{name}.requires_grad", *self._kind(x, name)]
+            self.conditions += self._kind(x, name)
         else:
             self.conditions.append(f"({name}.notes is None or {name}.notes.grad is None)")  # else it is to be kept
-            if x.params or not _plainly_ours(x.op):  # else its inputs' kinds tell its own
+            if x.params or not x.op.plain:  # else its inputs' kinds tell its own
                 self.conditions += self._kind(x, name)
 
     def _in_order(self, newer: Tensor, older: Tensor) -> None:
         """One is newer than the next: so all are different, and sums are made in the same order."""
-        self.conditions.append(f"{self.names[older]}.order < {self.names[newer]}.order")
+        if not any(x is older for x in newer.inputs):  # else it is older anyway
+            self.conditions.append(f"{self.names[older]}.order < {self.names[newer]}.order")
 
     def _kind(self, x: Tensor, name: str) -> list[str]:
         return [f"{name}._shape == {self._given(x._shape)}", f"{name}._dtype is {self._given(x._dtype)}"]
@@ -188,7 +217,7 @@ class Text:
         name = f"k{len(self.given)}"
         self.given[name] = thing
         if isinstance(thing, Op):
-            self.conditions.append(f"{name}.vjps is {self._given(thing.vjps)}")
+            self.conditions.append(f"{name}.vjps == {self._given(thing.vjps)}")
         return name
 
     def _turn(self, node: Any) -> None:
@@ -210,7 +239,7 @@ class Text:
             made = [f"pulled[{slot}]" for slot in range(len(paths))]
         for slot, x in enumerate(node.inputs):
             if wanted[slot]:
-                self._arrive(x, made[slot], node.op.plain and _ours(node.op.vjps[slot]))
+                self._arrive(x, made[slot])
         self.lines.append(f"del g{name[1:]}" if node.op.plain else f"del pulled, g{name[1:]}")
 
     def _paths(self, node: Any) -> list[str]:
@@ -224,12 +253,9 @@ class Text:
             self.conditions.append(f"{name}._left.__class__ is not tuple and {name}._right is {right}")
         return [f"{name}._left", f"{name}._right"][:count]
 
-    def _arrive(self, x: Tensor, made: str, trusted: bool) -> None:
+    def _arrive(self, x: Tensor, made: str) -> None:
         """Something is passed on to a tensor: the first, or added to what is there."""
         g = f"g{self.names[x][1:]}"
-        if not trusted:  # a learner's own rule is held to its contract each time, ours by their tests and the loop
-            self.lines += [f"made = {made}", f"if not fits(made, {self.names[x]}._value): return None"]
-            made = "made"
         self.lines.append(f"{g} = {g} + {made}" if x in self.arrived else f"{g} = {self._first(x, made)}")
         self.arrived.add(x)
 
@@ -240,7 +266,7 @@ class Text:
 
 def rules_of(node: Any) -> list[Any]:
     """The rule of each input of a node, in the shortest form that gives the same on these shapes."""
-    return [_shortest(rule, node, slot) if _ours(rule) else rule for slot, rule in enumerate(node.op.vjps)]
+    return [_shortest(rule, node, slot) for slot, rule in enumerate(node.op.vjps)]
 
 
 def _shortest(rule: Any, node: Any, slot: int) -> Any:
@@ -293,17 +319,16 @@ _SHORT = {
 }
 
 
-def fits(made: Any, value: Any) -> bool:
-    """Whether a cotangent has the shape and the dtype of what it belongs to."""
-    return (getattr(made, "shape", None), getattr(made, "dtype", None)) == (value.shape, value.dtype)
-
-
-def _plainly_ours(op: Op) -> bool:
-    return REGISTRY.get(op.name) is op and bool(op.plain) and all(map(_ours, op.vjps))
+def _is_ours(op: Op | None) -> bool:
+    """Whether an operation is one of the engine's own, which are held to their contract by tests and by the loop."""
+    if op is None or REGISTRY.get(op.name) is not op:
+        return False
+    return all(map(_ours, op.vjps if op.vjps.__class__ is tuple else [op.vjps]))
 
 
 def _ours(rule: Any) -> bool:
-    return all(part.__module__.startswith("tinyattn.") for part in (rule, getattr(rule, "even", rule)))
+    modules = [getattr(part, "__module__", None) or "" for part in (rule, getattr(rule, "even", rule))]
+    return all(module.startswith(("tinyattn.ops.", "tinyattn.kernels.")) for module in modules)
 
 
 def _results(output: Tensor) -> list[Tensor]:

@@ -16,7 +16,7 @@ from tinyattn.quick import run
 @pytest.fixture
 def turns(monkeypatch):
     """How many stretches of the graph were left to the loop; the places are forgotten before."""
-    straight._places.clear()
+    straight.forget()
     counted = []
     monkeypatch.setattr(stretches, "run", lambda *args, **kwargs: counted.append(1) or run(*args, **kwargs))
     return counted
