@@ -42,9 +42,9 @@ TAKES_UNKNOWN = 8  # `inspect.CO_VARKEYWORDS`
 
 def argument_names(function: Callable[..., Any]) -> tuple[str, ...]:
     """What a function can be given by name."""
-    code = function.__code__
+    code = getattr(function, "__wrapped__", function).__code__
     names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-    return names[1:] if names[:1] == ("self",) else names
+    return names[1:] if names[:1] in (("self",), ("cls",)) else names
 
 
 def refuse_unknown(name: str, given: Iterable[str], known: Sequence[str]) -> None:
@@ -211,6 +211,13 @@ def one_number(value: Any, name: str, what: str) -> float:
         shown = f"{what}={value!r}" if not isinstance(value, (Tensor, np.ndarray)) else what
         raise ArgumentTypeError(message(f"{name}: {shown} must be one number without gradient."))
     return float(plain)
+
+
+def function_given(f: object, name: str, what: str, instead: str = "") -> None:
+    """Refuse what cannot be called, where a function is wanted."""
+    if not callable(f):
+        wrong = f"{name}: {what} is a {type(f).__name__}; a function is needed."
+        raise ArgumentTypeError(message(wrong, "", instead))
 
 
 def yes_or_no(value: Any, name: str, what: str) -> bool:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tinyattn.arguments import values_of
+from tinyattn.arguments import function_given, known_arguments, values_of
 from tinyattn.autodiff import propagate, seed_for
 from tinyattn.errors import ArgumentError, ArgumentTypeError, ShapeError, message
 from tinyattn.kernels.allocator import warm
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 
+@known_arguments
 def backward_in_parts(
     loss_of: Callable[..., Tensor], *batch: ArrayLike | Tensor, parts: int = 2, reduction: str = "mean"
 ) -> Tensor:
@@ -72,7 +73,9 @@ def backward_in_parts(
         raise ArgumentError(f"backward_in_parts: reduction={reduction!r} must be 'mean' or 'sum'.")
     if isinstance(parts, bool) or not isinstance(parts, int) or parts < 1:
         raise ArgumentError(f"backward_in_parts: parts={parts!r} must be a whole number from 1.")
+    function_given(loss_of, "backward_in_parts", "loss_of", "Write lambda x, y: ta.mse(model(x), y).")
     size = _examples(batch)
+    parts = min(parts, size)
     cuts = [slice(size * i // parts, size * (i + 1) // parts) for i in range(parts)]
     work = [_Part(batch, cut, (cut.stop - cut.start) / size if reduction == "mean" else 1.0) for cut in cuts
             if cut.stop > cut.start]  # fmt: skip

@@ -11,6 +11,7 @@ from concurrent.futures.process import BrokenProcessPool
 from functools import partial
 from typing import Any, NamedTuple
 
+from tinyattn.arguments import function_given, known_arguments
 from tinyattn.errors import ArgumentError, ArgumentTypeError, SweepError, message, optional_library
 
 __all__ = ["Outcome", "sweep"]
@@ -34,6 +35,7 @@ class Outcome(NamedTuple):
     result: Any
 
 
+@known_arguments
 def sweep(
     function: Callable[..., Any],
     ranges: Mapping[str, Iterable[Any]],
@@ -83,8 +85,9 @@ def sweep(
     {'height': 2, 'width': 10} 20
     {'height': 2, 'width': 20} 40
     """
+    function_given(function, "sweep", "function", 'Write, for example, sweep(f, {"seed": range(10)}).')
     settings = _combinations(ranges)
-    if isinstance(jobs, bool) or not isinstance(jobs, int) or jobs == 0:
+    if isinstance(jobs, bool) or not isinstance(jobs, int) or jobs == 0 or abs(jobs) > 1 << 14:
         raise ArgumentError(f"sweep: jobs={jobs!r} must be a whole number of processes, or -1 for all cores.")
     if scheduler is not None and jobs != 1:
         raise ArgumentError(f"sweep: jobs={jobs} and scheduler={scheduler!r}; the scheduler knows its own workers.")

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tinyattn.arguments import known_arguments
 from tinyattn.errors import ArgumentError, ArgumentTypeError, ShapeError, listed, message
 from tinyattn.nn.gpt import GPT
 from tinyattn.nn.layers import ACTIVATIONS, Embedding, LayerNorm, Linear, RMSNorm
@@ -51,6 +52,7 @@ class Piece(NamedTuple):
         return dict(zip(self.ours, np.split(theirs.T if self.turned else theirs, edges, axis=-1), strict=True))
 
 
+@known_arguments
 def load_torch_state(module: Module, state: Any, prefix: str = "") -> None:
     """Give a module the weights of its PyTorch counterpart; all of them, or after an error none.
 
@@ -126,11 +128,20 @@ def torch_state(module: Module) -> dict[str, np.ndarray]:
     >>> {name: array.shape for name, array in torch_state(ta.nn.MultiHeadAttention(4, 2, bias=True, rng=0)).items()}
     {'in_proj_weight': (12, 4), 'in_proj_bias': (12,), 'out_proj.weight': (4, 4), 'out_proj.bias': (4,)}
     """
+    _check_module(module)
     own = module.state_dict()
     return {piece.theirs: piece.joined(own) for piece in _pieces(module, {})}
 
 
+def _check_module(module: object) -> None:
+    if not isinstance(module, Module):
+        what = f"torch_state: a {type(module).__name__} was given; a module of tinyattn is needed."
+        raise ArgumentTypeError(message(what, "", "Write torch_state(model)."))
+
+
 def _arrays(state: Any, prefix: str) -> dict[str, np.ndarray]:
+    if not isinstance(prefix, str):
+        raise ArgumentTypeError(f"load_torch_state: prefix is a {type(prefix).__name__}; a text is needed.")
     given = load_arrays(state) if isinstance(state, (str, os.PathLike)) else state
     if not isinstance(given, Mapping):
         raise ArgumentTypeError(

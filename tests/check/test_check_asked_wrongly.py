@@ -38,7 +38,7 @@ ASKED_WRONGLY = {
     "a rule's seed": (lambda: check_rule(square, slope, X, seed=None), "check_rule: seed=None"),
     "a rule's keyword": (lambda: check_rule(square, slope, X, tolerance=1), "no argument 'tolerance'"),
     "a tensor to check exactly": (lambda: exact_check(ta.tensor(X)), r"Write exact_check\(ta.Graph.of\(y\)\)"),
-    "differences of nothing": (lambda: numeric_gradient(3, X), "a function is needed, not a int"),
+    "differences of nothing": (lambda: numeric_gradient(3, X), "f is a int; a function is needed"),
     "differences of text": (lambda: numeric_gradient(square, "x"), "numeric_gradient: .*numbers are expected"),
     "differences of no step": (lambda: numeric_gradient(square, X, 0), "step=0 must be a number other than 0"),
 }

@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from tinyattn.arguments import as_array, known_arguments, one_number
-from tinyattn.errors import ArgumentError, ArgumentTypeError, message
+from tinyattn.arguments import as_array, function_given, known_arguments, one_number
+from tinyattn.errors import ArgumentError
 
 NEAR = (6, 8, 10, 12, 14)  # steps 2^-6 ... 2^-14: enough for a smooth function of ordinary size
 FAR = (0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26)
@@ -268,7 +268,7 @@ def numeric_gradient(f: Callable[[np.ndarray], Any], x: np.ndarray, step: float 
     >>> numeric_gradient(lambda x: (x**2).sum(), np.array([1.0, -2.0]), 0.1).round(10)
     array([ 2., -4.])
     """
-    _check_function(f)
+    function_given(f, "numeric_gradient", "f", "Write numeric_gradient(lambda x: ..., x).")
     h = one_number(step, "numeric_gradient", "step")
     if not 0 < abs(h) < math.inf:
         raise ArgumentError(f"numeric_gradient: step={step!r} must be a number other than 0.")
@@ -280,9 +280,3 @@ def numeric_gradient(f: Callable[[np.ndarray], Any], x: np.ndarray, step: float 
         behind[place] -= h
         gradient[place] = (np.sum(f(ahead)) - np.sum(f(behind))) / (2 * h)
     return gradient
-
-
-def _check_function(f: object) -> None:
-    if not callable(f):
-        what = f"numeric_gradient: a function is needed, not a {type(f).__name__}."
-        raise ArgumentTypeError(message(what, "", "Write numeric_gradient(lambda x: ..., x)."))

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tinyattn.arguments import constant, values_of
+from tinyattn.arguments import constant, known_arguments, values_of
 from tinyattn.autodiff import gradients_of, reachable
 from tinyattn.compiled.entrance import entrance, has_entrance
 from tinyattn.compiled.program import Program, rebuilt
@@ -28,6 +28,7 @@ CHECKED = 2
 """So many programs of a function are recorded twice, on different numbers, to see that nothing depends on them."""
 
 
+@known_arguments
 def compile(f: Callable[..., Any]) -> Compiled:
     """Turn a function of tensors into a straight-line program of NumPy calls.
 

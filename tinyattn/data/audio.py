@@ -237,6 +237,8 @@ def frames(samples: npt.ArrayLike, length: int, hop: int, pad: bool = False) -> 
     """
     length, hop = _whole("frames: length", length, 1), _whole("frames: hop", hop, 1)
     signal = _signal(samples, "frames", most_axes=1)
+    if length > 1 << 34:
+        raise ShapeError(f"frames: length={length} samples are more than any computer has room for.")
     over = len(signal) - length  # samples beyond the first frame
     if pad:
         count = 0 if not len(signal) else 1 + -(-max(over, 0) // hop)

@@ -49,6 +49,9 @@ def pad_batch(lists: Iterable[npt.ArrayLike], fill: int = 0) -> tuple[Ids, Keep]
     """
     if isinstance(fill, bool) or not isinstance(fill, (int, np.integer)):
         raise ArgumentTypeError(f"pad_batch: fill={fill!r} must be a whole number, as the others are.")
+    if isinstance(lists, str) or not isinstance(lists, Iterable):
+        what = f"pad_batch: a {type(lists).__name__} was given; a list of lists of whole numbers is needed."
+        raise ArgumentTypeError(message(what, "", "Write pad_batch([[5, 0, 7], [3]])."))
     rows = [_row(numbers, place) for place, numbers in enumerate(lists)]
     if not rows:
         raise ArgumentError(message("pad_batch: there is no sentence.", "A batch has at least one."))

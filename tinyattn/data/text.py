@@ -95,6 +95,10 @@ class Vocabulary:
     def __init__(self, words: Iterable[str], lower: bool = False) -> None:
         if isinstance(words, str):
             raise ArgumentTypeError("Vocabulary: one text was given; a list of words was expected.")
+        words = tuple(words) if isinstance(words, Iterable) else (None,)
+        if not all(isinstance(word, str) for word in words):
+            what = "Vocabulary: something else than words was given; a list of texts was expected."
+            raise ArgumentTypeError(message(what, "", "Write Vocabulary(['I', 'saw'])."))
         self.lower = lower
         self.words: tuple[str, ...] = (self.UNKNOWN, *words)
         self._ids = {word: number for number, word in enumerate(self.words)}

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tinyattn import nn, optim, train
-from tinyattn.errors import DataFileError
+from tinyattn.arguments import argument_names, refuse_unknown
+from tinyattn.errors import ArgumentTypeError, DataFileError, message
 from tinyattn.files import read_whole
 from tinyattn.mode import no_grad
 
@@ -54,6 +55,7 @@ class Characters:
     """
 
     def __init__(self, text: str, seed: int = 0) -> None:
+        _check_text(text)
         lines = [line.strip() for line in text.splitlines() if line.strip()]
         self.names = len(set(lines)) >= _FEWEST_NAMES and max(map(len, lines)) <= _LONGEST_NAME
         if self.names:
@@ -87,6 +89,12 @@ class Windows(Sequence[Any]):
             raise IndexError(place)
         starts = self.rng.integers(0, len(self.ids) - self.length, size=self.batch)
         return self.ids[starts[:, None] + np.arange(self.length + 1)]  # (batch, length + 1)
+
+
+def _check_text(text: object) -> None:
+    if not isinstance(text, str):
+        what = f"Characters: the text is a {type(text).__name__}."
+        raise ArgumentTypeError(message(what, "", "Write Characters(read_text(path)) for a file."))
 
 
 def read_text(path: str | os.PathLike[str]) -> str:
@@ -160,6 +168,7 @@ def train_chars(
     >>> history.steps, model.length
     (3, 8)
     """
+    refuse_unknown("train_chars", options, argument_names(train_chars) + argument_names(train.fit))
     rng = np.random.default_rng(seed)
     length = min(length, len(text.held_out) - 1, len(text.learned) - 1)
     model = nn.GPT(len(text.characters), d, heads, layers, length, dropout=dropout, rng=rng).astype(np.float32)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import tinyattn as ta
-from tinyattn.arguments import whole_array, whole_number, yes_or_no
+from tinyattn.arguments import known_arguments, whole_array, whole_number, yes_or_no
 from tinyattn.errors import ArgumentError, ShapeError, message
 from tinyattn.nn import init
 from tinyattn.nn.layers import Embedding, Linear, maybe_dropout
@@ -112,6 +112,7 @@ class GPT(Module, passes_on_to=TransformerEncoder):
         scores: Tensor = context @ self.embedding.table.mT if self.head is None else self.head(context)
         return scores  # (..., n, words)
 
+    @known_arguments
     def loss(self, ids: ArrayLike, *, ignore: int = -1) -> Tensor:
         """Cross-entropy of each word after the words before it.
 
@@ -134,6 +135,7 @@ class GPT(Module, passes_on_to=TransformerEncoder):
         """An empty cache for each block."""
         return [KeyValueCache() for _ in self.decoder.blocks]
 
+    @known_arguments
     def generate(
         self,
         ids: ArrayLike,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 import tinyattn as ta
-from tinyattn.arguments import one_number, operand, yes_or_no
+from tinyattn.arguments import known_arguments, one_number, operand, yes_or_no
 from tinyattn.errors import ArgumentError, ShapeError
 from tinyattn.nn import init
 from tinyattn.nn.module import Module, check_size, check_width
@@ -112,6 +112,7 @@ class Embedding(Module):
         self.table = ta.tensor(start, requires_grad=True, name="table")
 
     @classmethod
+    @known_arguments
     def from_pretrained(cls, vectors: TensorLike, freeze: bool = True) -> Embedding:
         r"""Start from word vectors that were learned elsewhere, such as those of `tinyattn.data.read_glove`.
 

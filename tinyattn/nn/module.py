@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from tinyattn.arguments import argument_names, as_array, refuse_unknown
+from tinyattn.arguments import argument_names, as_array, known_arguments, refuse_unknown
 from tinyattn.errors import ArgumentError, ArgumentTypeError, ShapeError, listed, message
 from tinyattn.mode import scope
 from tinyattn.names import describe, stored_target
@@ -211,6 +211,7 @@ class Module:
         """
         return {name: leaf.numpy() for name, leaf in self._named_leaves().items()}
 
+    @known_arguments
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Take numbers from a mapping as `state_dict` gives it; all of them, or after an error none.
 

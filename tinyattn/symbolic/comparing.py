@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from tinyattn.arguments import known_arguments
 from tinyattn.errors import ArgumentError, GraphError
 from tinyattn.show import Worded
 from tinyattn.symbolic.derivation import Lines
@@ -175,6 +176,7 @@ def _ulps(first: float, second: float) -> str:
     return f"{gap:.3g}" if np.isfinite(gap) else "infinitely many"
 
 
+@known_arguments
 def compare(
     result: Any, wrt: Sequence[Any] | Any, *, methods: Sequence[str] = METHODS, entries: int = SAMPLE
 ) -> Report:

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from tinyattn.arguments import known_arguments
 from tinyattn.errors import ArgumentError, ArgumentTypeError, GraphError
 from tinyattn.symbolic.certificate import Certificate, prove_or_explain
 from tinyattn.symbolic.derivation import Line, Lines
@@ -364,6 +365,7 @@ def _math(layout: Layout) -> str:
     return f"<math>{mathml(layout)}</math>"
 
 
+@known_arguments
 def derive(result: Any, wrt: Sequence[Any] | Any, *, dims: Mapping[str, str] | None = None) -> Derivation:
     """Derive the gradients of a recorded computation as formulas.
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from tinyattn.errors import ArgumentTypeError
 from tinyattn.symbolic.canonical import Heads, collected
 from tinyattn.symbolic.certificate import Claim
 from tinyattn.symbolic.derivation import Lines
@@ -45,6 +46,9 @@ def prove_equal(first: Any, second: Any) -> Claim:
     """
     from tinyattn.graph import Graph
 
+    for which in (first, second):
+        if not hasattr(which, "requires_grad"):
+            raise ArgumentTypeError(f"prove_equal: a {type(which).__name__} was given; two results are needed.")
     gap = first - second
     graph = Graph.of(gap)
     leaves = [node.index for node in graph.nodes if node.op is None]
