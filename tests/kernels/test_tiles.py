@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import tracemalloc
 from typing import Any
 
@@ -72,6 +73,42 @@ def test_a_fast_form_equals_the_plain_one_forward_and_backward(form: Any, n: int
             assert mine.dtype == like.dtype and mine.shape == like.shape
             near = CLOSE[dtype] * max(1.0, size / 30)  # a score of thousands is itself rounded so much more
             assert np.abs(mine - other).max() <= near * max(1.0, np.abs(other).max())
+
+
+POWERS = {"exp": (np.exp, 1.0), "exp2": (np.exp2, math.log2(math.e))}
+
+
+@pytest.mark.parametrize("size", [1.0, 3000.0])
+@pytest.mark.parametrize("power", POWERS)
+@pytest.mark.parametrize("form", [short, tiles], ids=["short", "tiles"])
+def test_the_power_that_is_fast_elsewhere_is_right_too(
+    form: Any, power: str, size: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    q, k, v = arrays("float64", (2,), (2,), 300, 170, 8, 5, size)
+    g, c = np.random.default_rng(1).normal(size=v.shape[:-2] + (300, 5)), np.float64(0.3)
+    plain, kept = attention.plain_forward(q, k, v, None, True, c)
+    wanted = plain, *attention.plain_rule(g, plain, kept, q, k, v, None, True, c)
+    monkeypatch.setattr(form, "power", lambda char: POWERS[power])
+    y, saved = form.forward(q, k, v, None, True, c)
+    found = y, *form.rule(g, y, saved, q, k, v, None, True, c)
+    for mine, other in zip(found, wanted, strict=True):
+        assert np.abs(mine - other).max() <= 1e-12 * max(1.0, size / 30) * max(1.0, np.abs(other).max())
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_a_power_times_its_factor_is_exp(dtype: str) -> None:
+    raised, factor = heads.power(np.dtype(dtype).char)
+    x = np.linspace(-20, 20, 1001)
+    found = raised((x * factor).astype(dtype))
+    np.testing.assert_allclose(found, np.exp(x), rtol=4e-6 if dtype == "float32" else 2e-14)
+
+
+@pytest.mark.parametrize(("current", "wanted"), [("X86_V4", np.exp2), ("baseline(X86_V2)", np.exp)])
+def test_exp2_is_taken_only_where_it_is_vector_code(current: str, wanted: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    known = {"exp2": {"ff": {"current": current, "available": current}}}
+    monkeypatch.setattr(np.lib.introspect, "opt_func_info", lambda **asked: known)
+    assert heads.power.__wrapped__("f")[0] is wanted
+    assert heads.power.__wrapped__("d")[0] is np.exp  # of which nothing is known
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,8 @@ whether that was right.  The maximum and the subtraction would cost more than ex
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
+import math
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,23 @@ def trusted(sums: Any) -> Any:
     by twenty orders of magnitude.  A row that sees nothing has the sum 0 and is not trusted either.
     """
     return (sums > LOWEST[sums.dtype.char]) & (sums < HIGHEST[sums.dtype.char])
+
+
+@functools.cache
+def power(char: str) -> tuple[Callable[..., Any], float]:
+    """The fastest power that NumPy has for a dtype, exp or exp2, and the factor that scores need before it.
+
+    exp(x) is exp2(x log2(e)), and the factor costs nothing where scores have one anyway.  With AVX-512 on Linux exp2
+    takes half the time of exp in single precision; elsewhere it is no vector code, and takes twice as long.
+
+    >>> raised, factor = power("d")
+    >>> bool(abs(raised(3.0 * factor) - np.exp(3.0)) < 1e-12)
+    True
+    """
+    introspect = getattr(np.lib, "introspect", None)  # from NumPy 2.0 on
+    known = {} if introspect is None else introspect.opt_func_info(func_name="^exp2$")
+    code = known.get("exp2", {}).get(2 * char, {}).get("current", "baseline")
+    return (np.exp, 1.0) if code.startswith("baseline") else (np.exp2, math.log2(math.e))
 
 
 def sides(start: int, stop: int, step: int) -> Iterator[slice]:

@@ -2,7 +2,7 @@
 
 The plain form with fewer passes over the scores, in memory that is used again, and on all cores:
 
-* exp needs no shift (`tinyattn.kernels.heads`).
+* exp needs no shift, and may be exp2 (`tinyattn.kernels.heads`).
 * The scale of the scores goes into the keys, which are copied anyhow: a transposed view costs a product half as much
   again, and the transpose of a copy that lies close together takes half the time of a copy that does not.
 * The correction of softmax going back is one more column in a product: [g, -D] [v, 1]^T is g v^T - D.
@@ -24,7 +24,7 @@ from tinyattn.kernels import softmax as plain
 from tinyattn.kernels import threads
 from tinyattn.kernels.allocator import warm
 from tinyattn.kernels.attention import visible
-from tinyattn.kernels.heads import Whole, sides, triangle_of, trusted
+from tinyattn.kernels.heads import Whole, power, sides, triangle_of, trusted
 from tinyattn.kernels.small import all_finite
 from tinyattn.ops.helpers import sum_to
 
@@ -70,10 +70,12 @@ def forward(q: Any, k: Any, v: Any, keep: Any, causal: bool, scale: Any) -> tupl
 
 
 def _weigh(whole: Whole, share: Share, e: Any) -> None:
-    """Write the weights of some heads into ``e``, (..., n, m)."""
-    q, keys = whole.q[share], np.multiply(whole.k[share], whole.scale, order="C")  # (..., n, d), (..., m, d)
+    """Write the weights of some heads into ``e``, (..., n, m); up to the end scores are as `power` wants them."""
+    raised, factor = power(e.dtype.char)
+    q, scale = whole.q[share], e.dtype.type(whole.scale * factor)  # (..., n, d)
+    keys = np.multiply(whole.k[share], scale, order="C")  # (..., m, d)
     scores = np.matmul(q, np.ascontiguousarray(keys.mT))  # (..., n, m)  in memory that is near, from the share before
-    np.exp(scores, out=e)
+    raised(scores, out=e)
     if whole.causal:
         e *= triangle_of(whole.n, whole.m, whole.m - whole.n, e.dtype.char)
     if whole.keep is not None:
@@ -88,7 +90,7 @@ def _weigh(whole: Whole, share: Share, e: Any) -> None:
     if (good | blind).all():
         e *= 1 / np.where(blind, 1, sums)
     else:  # scores too large for exp, or too small: each row needs its shift
-        e[...] = plain.softmax(scores, -1, seen)
+        e[...] = plain.softmax(scores / e.dtype.type(factor), -1, seen)
 
 
 def rule(g: Any, y: Any, weights: Weights, q: Any, k: Any, v: Any, keep: Any, causal: bool, scale: Any) -> Any:
