@@ -38,10 +38,9 @@ def reachable(outputs: Sequence[Tensor]) -> list[Tensor]:
     waiting = list(seen)
     while waiting:
         node = waiting.pop()
-        order = node.order
         for x in node.inputs:
             if x.requires_grad:
-                if x.order > order:
+                if x.order > node.order:
                     raise explain.stale(x, node)
                 if x not in seen:
                     seen.add(x)
@@ -197,8 +196,7 @@ def seed_for(output: Tensor, seed: Any, name: str) -> Any:
 
 def backward(output: Tensor, seed: Any = None) -> None:
     """Add the gradient of ``output`` to ``.grad`` of every leaf it depends on; see `Tensor.backward`."""
-    start = seed_for(output, seed, "backward")
-    for x in list(found := propagate([(output, start)])):
+    for x in list(found := propagate([(output, seed_for(output, seed, "backward"))])):
         notes, g = x.notes or x.own_notes(), found.pop(x)
         if x.op is None and notes.grad is not None:
             notes.grad = np.add(notes.grad, g)

@@ -38,13 +38,14 @@ def run(cotangents: dict[Any, Any], newest: list[Any], older: list[Any], until_a
         if until_alone and oldest and len(newest) + len(older) == 1:
             break
         node = heappop(older)[1] if older and (not newest or -older[0][0] > newest[-1].order) else newest.pop()
-        op, y, g, oldest = node.op, node._value, cotangents.pop(node), node.order
+        oldest, y, g = node.order, node._value, cotangents.pop(node)
         if node.notes is not None and node.notes.grad is not None:
             cotangents[node] = g  # it stays, because of retain_grad
-        if not op.plain:
+        if not (op := node.op).plain:
             _pull(node, g, cotangents, newest, older)
             continue
-        a, b, x, even = node._left, node._right, node._left._value, False
+        a, b, even = node._left, node._right, False
+        x = a._value
         if b is None:
             c = op.vjps[0](g, y, x, *node.params) if node.params else op.vjps[0](g, y, x)
         else:

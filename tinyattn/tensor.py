@@ -478,9 +478,10 @@ def number_or_array(array: np.ndarray) -> Any:
 
 def new_leaf(cls: type[Tensor], value: Any, requires_grad: bool) -> Tensor:
     leaf = cls()
-    leaf._value, leaf._shape, leaf._dtype, leaf.requires_grad = value, value.shape, value.dtype, requires_grad
-    leaf.op, leaf._left, leaf._right, leaf.params, leaf.notes = None, None, None, (), None
-    leaf.order, leaf.code, leaf.lasti = new_order(), None, -1
+    leaf._value, leaf._shape, leaf._dtype = value, value.shape, value.dtype
+    leaf.op = leaf._left = leaf._right = leaf.notes = leaf.code = None
+    leaf.params, leaf.requires_grad, leaf.lasti = (), requires_grad, -1
+    leaf.order = new_order()
     return leaf
 
 
@@ -552,12 +553,14 @@ def apply(op: ops.Op, inputs: tuple[Tensor, ...], params: tuple[Any, ...] = ()) 
 def _recorded(op: ops.Op, value: Any, left: Any, right: Any, params: Any, requires: bool, up: int) -> Tensor:
     """A result with the note of how it came about: this is the one place where the graph grows."""
     node = Tensor()
-    node._value, node.op, node._left, node._right = value, op, left, right
+    # Three at a time: Python makes a tuple of four and takes it apart again, which costs a twentieth of a node.
+    node._value, node.op, node.params = value, op, params
+    node._left, node._right, node.requires_grad = left, right, requires
     try:
         node._shape, node._dtype = value.shape, value.dtype
     except AttributeError:
         raise explain.no_array(op, value) from None
-    node.params, node.requires_grad, node.notes, node.order = params, requires, None, new_order()
+    node.notes, node.order = None, new_order()
     if switches.set:
         return _recorded_specially(node, _frame(2))
     if switches.nameless:
