@@ -7,6 +7,7 @@ last digit of a number, and so that each light colour has exactly one dark partn
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Literal
 
@@ -100,6 +101,7 @@ def level(x: float, scale: Scale, largest: float) -> int:
     return max(-STEPS, min(STEPS, round(STEPS * (x / top))))
 
 
+@functools.cache  # a few steps, of thousands of cells
 def heat(step: int, scale: Scale, theme: Theme) -> str:
     """The colour of a step.
 
@@ -111,6 +113,7 @@ def heat(step: int, scale: Scale, theme: Theme) -> str:
     return _mixed(nothing, full, abs(step) / STEPS)
 
 
+@functools.cache
 def ink(background: str) -> str:
     """Black or (nearly) white, whichever reads better on a colour; their contrast is then at least 4.5.
 
