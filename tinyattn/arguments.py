@@ -88,7 +88,10 @@ def values_of(x: Any) -> Any:
 
 def compared(compare: Any, x: Any, other: Any) -> Any:
     """A comparison of a tensor's numbers.  It is not recorded; who has to know of it all the same, watches."""
-    result = compare(x._value, values_of(other))
+    try:
+        result = compare(x._value, values_of(other))
+    except (ValueError, TypeError) as error:
+        raise explain.failed_comparison(compare, x, other, error) from None
     if switches.set and mode.watch_comparison is not None:
         mode.watch_comparison(compare, x, other, result)
     return result

@@ -360,9 +360,9 @@ def gelu(x: TensorLike, approximate: str = "none") -> Tensor:
     tensor([0.        , 0.84134475], shape=(2,))
     """
     x = operand(x, "gelu")
-    if approximate == "none":
+    if isinstance(approximate, str) and approximate == "none":
         return x / 2 * (1 + ta.erf(x / math.sqrt(2)))
-    if approximate == "tanh":
+    if isinstance(approximate, str) and approximate == "tanh":
         return apply(fused.gelu_tanh, (floating(x),))
     raise ArgumentError(f"gelu: approximate={approximate!r} must be 'none' or 'tanh'.")
 

@@ -14,6 +14,8 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from tinyattn import elsewhere
 from tinyattn.errors import (
     ArgumentError,
@@ -77,6 +79,22 @@ def failed_call(op: Op, inputs: Sequence[Tensor], params: tuple[Any, ...], error
     if isinstance(error, TypeError):
         return DTypeError(message(f"{op.name}({_pairs(names, [x.dtype for x in inputs])}): {words}.", why, advice))
     return ShapeError(message(f"{call} does not fit." if why else f"{call}: {words}.", why, advice))
+
+
+_SIGNS = {"gt": ">", "lt": "<", "ge": ">=", "le": "<=", "eq": "==", "ne": "!="}
+
+
+def failed_comparison(compare: Any, x: Tensor, other: Any, error: Exception) -> Exception:
+    """``x > y`` of shapes that do not broadcast, or of something that has no numbers."""
+    variables, sign = caller_variables(sys._getframe(1)), _SIGNS.get(compare.__name__, compare.__name__)
+    left = known_name(x, variables)
+    if "broadcast" not in str(error):
+        what = f"{left} {sign} ...: a {type(other).__name__} cannot be compared with numbers."
+        return ArgumentTypeError(message(what, "", f"Write a number, or an array of the shape {x.shape}."))
+    right = known_name(other, variables) if hasattr(other, "requires_grad") else f"this {type(other).__name__}"
+    shapes = (x.shape, getattr(other, "shape", None) or np.shape(other))
+    why, instead = _broadcast((left, right), shapes, {})
+    return ShapeError(message(f"{left} {sign} {right} does not fit: {shapes[0]} and {shapes[1]}.", why, instead))
 
 
 def unfit(kind: type[Exception], name: str, x: Tensor, what: str, why: str = "", instead: str = "") -> Exception:

@@ -194,6 +194,7 @@ def value_and_grad(
     """
     _differentiable(f, "value_and_grad")
     numbers = _places(argnums, "value_and_grad", "argnums")
+    create_graph = yes_or_no(create_graph, "value_and_grad", "create_graph")
 
     def both(*args: Any, **kwargs: Any) -> Any:
         y, fresh, nested = _run("grad", f, args, numbers, kwargs)

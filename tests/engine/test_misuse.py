@@ -483,9 +483,17 @@ def test_methods_refuse_in_the_same_words(method):
 
 def test_comparisons_with_nonsense_do_not_raise_strange_things():
     assert (ROWS == "text") is False or not np.any(ROWS == "text")
-    for ask in (lambda: ROWS < "text", lambda: ROWS < ta.tensor(np.ones((5, 7)))):
-        with pytest.raises((TypeError, ValueError)):
+    column = ta.tensor(np.ones((2,)))
+    for ask, kind, words in (
+        (lambda: ROWS < "text", TypeError, r"ROWS < ...: a str cannot be compared with numbers.\n  .* shape \(2, 3\)"),
+        (lambda: ROWS >= None, TypeError, "ROWS >= ...: a NoneType cannot be compared"),
+        (lambda: Anything() > ROWS, TypeError, "ROWS < ...: a Anything cannot be compared"),
+        (lambda: ROWS > column, ValueError, r"ROWS > column does not fit: \(2, 3\) and \(2,\).(.|\n)*column\[:"),
+        (lambda: ROWS == [1.0, 2.0], ValueError, r"ROWS == this list does not fit: \(2, 3\) and \(2,\)"),
+    ):
+        with pytest.raises(ta.TinyattnError, match=words) as caught:
             ask()
+        assert isinstance(caught.value, kind)
 
 
 def test_the_table_would_notice_a_foreign_error():
@@ -599,6 +607,7 @@ ASKED_WRONGLY = {
     "grad with a flag": (lambda: ta.grad(total(VECTOR), VECTOR, create_graph="yes"), "create_graph='yes'"),
     "argnums of JAX": (lambda: ta.grad(total, argnums=0), "Write wrt="),
     "has_aux of JAX": (lambda: ta.value_and_grad(total, has_aux=True), "Return one tensor"),
+    "a graph of text": (lambda: ta.value_and_grad(total, create_graph="yes"), "create_graph='yes' must be True or"),
     "argnums in text": (lambda: ta.value_and_grad(total, "x"), "value_and_grad: argnums holds 'x'"),
     "argnum in text": (lambda: ta.elementwise_grad(total, "x"), "elementwise_grad: argnum holds 'x'"),
     "primals alone": (lambda: ta.jvp(total, VECTOR, VECTOR), r"primals is a Tensor.\n.*\n  Write ta.jvp\(f, \[x\]"),

@@ -38,6 +38,7 @@ MISTAKES = {
     "score of a shape": (lambda: nn.attention(X, X, X, score=lambda q, k: q), r"gave shape \(3, 4\).\n.*\(..., 3, 3\)"),
     "weights of a shape": (
         lambda: nn.attention(X, X, X, normalise=lambda s, keep: s.sum(axis=-1)), r"normalise= gave shape \(3,\)"),
+    "score without brackets": (lambda: nn.SelfAttention(4, score=nn.AdditiveScore), r"write AdditiveScore\(...\)"),
     "score in a list": (lambda: nn.attention(X, X, X, score=["dot"]), r"score=\['dot'\] is not known"),
     "normalise in a list": (lambda: nn.attention(X, X, X, normalise=["relu"]), r"\['relu'\] is not known"),
     "activation in a list": (lambda: nn.MLP(4, activation=["relu"]), r"\['relu'\] is not known"),

@@ -11,7 +11,7 @@ import numpy as np
 
 import tinyattn as ta
 from tinyattn.arguments import as_array, known_arguments, operand, values_of, yes_or_no
-from tinyattn.errors import ArgumentError, ShapeError, message
+from tinyattn.errors import ArgumentError, ArgumentTypeError, ShapeError, message
 from tinyattn.nn import init
 from tinyattn.nn.apart import project, rows_apart
 from tinyattn.nn.masks import visible
@@ -209,6 +209,9 @@ def _parts_named(
 
 def _refuse_what_is_no_part(score: str | Score | None, normalise: str | Normalise) -> None:
     """What is neither a name nor a function cannot be compared with names."""
+    for what, part in (("score", score), ("normalise", normalise)):
+        if isinstance(part, type):
+            raise ArgumentTypeError(f"attention: {what} is the class {part.__name__}; write {part.__name__}(...).")
     if score is not None and not isinstance(score, str):
         score_named(score)
     if not isinstance(normalise, str):
