@@ -71,11 +71,11 @@ class Place:
         if self.texts >= MOST or purse.nodes < price:
             return
         self.texts += 1
-        purse.nodes -= price
         try:
             self.walk = (stretched if long else straight_line)(output)
         except (LeftToTheLoop, RecursionError, MemoryError):
-            pass  # the gradients are there: what fails here is no concern of the learner
+            return  # the gradients are there: what fails here is no concern of the learner
+        purse.nodes -= price
 
 
 purse = SimpleNamespace(nodes=float(ADVANCE))

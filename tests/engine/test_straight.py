@@ -273,6 +273,7 @@ def test_a_learners_own_rule_is_called_once_in_each_pass(walks, module):
         ta.sum(op(x) + x).backward()
     assert len(calls) == 7
     np.testing.assert_array_equal(x.grad, [6.0, 6.0])
+    assert straight.purse.nodes >= straight.ADVANCE  # what was not written costs nothing
 
 
 def test_optional_parameters_reach_a_learners_rule(walks):
