@@ -92,4 +92,4 @@ def _style(body: str) -> str:
 def _heat_pairs() -> list[tuple[str, str]]:
     steps = [("signed", step) for step in range(-colours.STEPS, colours.STEPS + 1)]
     steps += [("share", step) for step in range(1, colours.STEPS + 1)]
-    return [(colours.heat(s, k, "light"), colours.heat(s, k, "dark")) for k, s in steps]  # type: ignore[arg-type]
+    return [(colours.heat(s, k, "light"), colours.heat(s, k, "dark")) for k, s in steps]
