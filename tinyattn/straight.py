@@ -281,13 +281,17 @@ def _shortest(rule: Any, node: Any, slot: int) -> Any:
     return rule
 
 
-def _of_matrices(short: Any) -> Any:
-    """A product of small matrices is `dot` without further questions."""
+def _of_left(node: Any, rule: Any) -> Any:
+    """A product of two matrices of which the first is small is `dot` without further questions; here g and b.T."""
+    return (lambda g, y, a, b: g.dot(b.T)) if _two_matrices(node) and node.size < FEW else rule
 
-    def choose(node: Any, rule: Any) -> Any:
-        return short if all(len(x._shape) == 2 and x.size < FEW for x in (node, *node.inputs)) else rule
 
-    return choose
+def _of_right(node: Any, rule: Any) -> Any:
+    return (lambda g, y, a, b: a.T.dot(g)) if _two_matrices(node) and node.inputs[0].size < FEW else rule
+
+
+def _two_matrices(node: Any) -> bool:
+    return all(len(x._shape) == 2 for x in node.inputs)
 
 
 def _of_sum(node: Any, rule: Any) -> Any:
@@ -312,8 +316,8 @@ def _of_relu(node: Any, rule: Any) -> Any:
 
 
 _SHORT = {
-    matmul.vjps[0]: _of_matrices(lambda g, y, a, b: g.dot(b.T)),
-    matmul.vjps[1]: _of_matrices(lambda g, y, a, b: a.T.dot(g)),
+    matmul.vjps[0]: _of_left,
+    matmul.vjps[1]: _of_right,
     reductions.sum.vjps[0]: _of_sum,
     relu.vjps[0]: _of_relu,
 }
