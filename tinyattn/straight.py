@@ -94,6 +94,8 @@ def straight_walk(starts: Sequence[tuple[Tensor, Any]]) -> Found:
         return _by_loop(starts)
     ((output, seed),) = starts
     op, x = output.op, output._left[0] if output._left.__class__ is tuple else output._left
+    if x is not None and not x._shape and x.op is not None:  # of a mean: what was summed says more
+        x = x._left[0] if x._left.__class__ is tuple else x._left
     # Names and numbers, because an operation would be kept alive with all that its rules hold.
     key = op and (id(output.code), output.lasti, op.name, x._shape, x.op and x.op.name)
     place = _places.get(key)
@@ -110,7 +112,7 @@ def straight_walk(starts: Sequence[tuple[Tensor, Any]]) -> Found:
 def _new_place(key: Any) -> Place:
     """One more place; when there are many, those without a text make room, or all."""
     if len(_places) >= PLACES:
-        for other, place in list(_places.items()):
+        for other, place in _places.copy().items():
             if place.walk is None:
                 _places.pop(other, None)
         if 2 * len(_places) >= PLACES:
@@ -145,7 +147,7 @@ class Text:
     """
 
     def __init__(self, nodes: list[Tensor]) -> None:
-        if not all(_is_ours(node.op) for node in nodes):
+        if not all(_is_ours(node.op) for node in nodes) or sum(len(node.inputs) for node in nodes) > 3 * LONGEST:
             raise LeftToTheLoop
         self.given: dict[str, Any] = {"all_finite": all_finite}
         self.conditions: list[str] = []
