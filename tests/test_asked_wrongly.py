@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 import tinyattn as ta
-from tinyattn import data, nn, symbolic, torch_state
-from tinyattn.models import Characters, train_chars
+from tinyattn import data, handover, nn, symbolic, torch_state
+from tinyattn.models import Characters, Tagger, compare_taggers, split_corpus, train_chars
 
+TEXT = Characters("to be " * 30)
 X = ta.tensor([1.0, 2.0], requires_grad=True)
 
 
@@ -24,7 +25,7 @@ ASKED_WRONGLY = {
     "a sweep's workers": (lambda: ta.sweep(len, {"n": [1]}, n_jobs=2), "no argument 'n_jobs'(.|\n)*Write jobs="),
     "characters of nothing": (lambda: Characters(None), r"a NoneType.\n  Write Characters\(read_text\(path\)\)"),
     "characters of bytes": (lambda: Characters(b"to be"), "text is a bytes"),
-    "a training's width": (lambda: train_chars(Characters("to be " * 30), d_model=8), "Write d=... here"),
+    "a training's width": (lambda: train_chars(TEXT, d_model=8), "Write d=... here"),
     "a batch of nothing": (lambda: data.pad_batch(None), r"pad_batch: a NoneType was given.*\n  Write pad_batch\("),
     "a batch of text": (lambda: data.pad_batch("text"), "pad_batch: a str was given"),
     "words of nothing": (lambda: data.Vocabulary(None), r"a list of texts was expected.\n  Write Vocabulary\("),
@@ -39,6 +40,20 @@ ASKED_WRONGLY = {
     "a loss's index": (lambda: gpt().loss([1, 2], ignore_index=-1), "loss: (.|\n)*Write ignore=... here"),
     "a mode of PyTorch's": (lambda: ta.compile(len, mode="fast"), "compile: there is no argument 'mode'"),
     "a formula's size": (lambda: ta.derive(X.sum(), X, sizes=3), "derive: there is no argument 'sizes'"),
+    "a handed function": (lambda: handover.to_function(lambda x: x * 2), r"with 0 examples: missing.*\n.*\n.*each"),
+    "a handed module": (lambda: handover.to_function(nn.Linear(2, 1)), "called with 0 examples: missing .*'x'"),
+    "too many examples": (lambda: handover.to_function(lambda x: x * 2, np, [1.0], [2.0]), "with 2 examples: too many"),
+    "no namespace": (lambda: handover.to_function(lambda x: x * 2, [1.0]), r"xp is a list.*\n.*\n.*\(f, np, x\)"),
+    "axes in a text": (lambda: handover.to_function(lambda x: x * 2, np, [1.0], dynamic="n"), "dynamic is a str"),
+    "lengths in a text": (lambda: ta.derive(X.sum(), X, dims="n d"), "write dims={'X': 'n d'}"),
+    "a proof of no op": (lambda: symbolic.prove_at_sizes("softmax"), "there are no calls of str at explicit sizes"),
+    "a text to train on": (lambda: train_chars("to be"), r"text is a str; Characters.*\n.*Characters\(text\)\)"),
+    "steps of text": (lambda: train_chars(TEXT, steps="a"), "train_chars: steps='a' must be a whole"),
+    "a batch below 1": (lambda: train_chars(TEXT, batch=0), "train_chars: batch=0 must be a whole"),
+    "a rate of text": (lambda: train_chars(TEXT, lr="a"), "train_chars: lr='a' must be one number"),
+    "a corpus of nothing": (lambda: split_corpus(None), r"split_corpus.*NoneType.*\n.*data.read_conllu\(path\)"),
+    "taggers of nothing": (lambda: compare_taggers("corpus"), r"compare_taggers.*str.*\n.*split_corpus\(sentences\)"),
+    "a tagger's kind": (lambda: Tagger(3, 2, ["self attention"]), "Tagger: kind=.* must be one of"),
     "a comparison's size": (lambda: ta.compare(X.sum(), [X], sizes=3), "compare: there is no argument 'sizes'"),
 }
 

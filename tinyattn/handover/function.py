@@ -6,9 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from tinyattn.errors import ArgumentTypeError, message
 from tinyattn.handover.program import Program
 from tinyattn.handover.recording import Dynamic, record
 from tinyattn.handover.words import words_of
+from tinyattn.tensor import Tensor
 
 
 class Function:
@@ -124,4 +126,7 @@ def to_function(what: Any, xp: Any = np, *args: Any, dynamic: Dynamic | None = N
     >>> bool((f(f.parameters, x) == layer(x).data).all())
     True
     """
+    if isinstance(xp, (np.ndarray, Tensor, list, tuple, int, float)):
+        told = f"to_function: xp is a {type(xp).__name__}; the namespace of a library is needed."
+        raise ArgumentTypeError(message(told, "Examples of arguments come after it.", "Write to_function(f, np, x)."))
     return Function(record(what, args, dynamic, model), xp)

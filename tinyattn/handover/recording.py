@@ -35,7 +35,7 @@ def record(what: Any, args: tuple[Any, ...] = (), dynamic: Dynamic | None = None
         return _program([Recording(graph, {}, {}, [])], {}, {}, single)
     if not callable(what):
         raise ArgumentTypeError(f"a result, a Graph or a function is handed over, not a {type(what).__name__}.")
-    return _of_function(what, args, dict(dynamic or {}), model)
+    return _of_function(what, args, _axes_named({} if dynamic is None else dynamic), model)
 
 
 # -- functions ---------------------------------------------------------------------------------------------------------
@@ -44,6 +44,7 @@ def record(what: Any, args: tuple[Any, ...] = (), dynamic: Dynamic | None = None
 def _of_function(f: Callable[..., Any], args: tuple[Any, ...], dynamic: dict[str, Any], model: Any) -> Program:
     owner = model if model is not None else f if hasattr(f, "named_parameters") else getattr(f, "__self__", None)
     names = _argument_names(f, len(args))
+    _check_call(f, args)
     arrays = {name: _array_of(x) for name, x in zip(names, args, strict=True) if _is_array(x)}
     axes = _checked_axes(dynamic, arrays)
     single = [True]
@@ -63,16 +64,28 @@ def _of_function(f: Callable[..., Any], args: tuple[Any, ...], dynamic: dict[str
     return _program(recordings, {f"{_MARK}{at}": name for at, name in enumerate(names)}, axes, single[0])
 
 
+def _axes_named(dynamic: object) -> dict[str, Any]:
+    if not isinstance(dynamic, Mapping):
+        told = f"dynamic is a {type(dynamic).__name__}; names of arguments with names of axes are needed."
+        raise ArgumentTypeError(message(told, "", "Write dynamic={'x': ('n', None)}."))
+    return dict(dynamic)
+
+
 def _argument_names(f: Callable[..., Any], count: int) -> list[str]:
     """The names of the parameters of a function, as far as there are arguments; made up where it has none."""
     try:
-        target = f.forward if hasattr(f, "named_parameters") and hasattr(f, "forward") else f
-        given = [each for each in inspect.signature(target).parameters.values()
+        given = [each for each in inspect.signature(_target(f)).parameters.values()
                  if each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD)]  # fmt: skip
     except (TypeError, ValueError):
         given = []
     names = [each.name for each in given][:count]
     return names + [f"x{at}" for at in range(len(names), count)]
+
+
+def _target(f: Callable[..., Any]) -> Callable[..., Any]:
+    """Where the arguments of a function, or of a module, stand."""
+    is_module = hasattr(f, "named_parameters") and hasattr(f, "forward")
+    return f.forward if is_module else f  # type: ignore[attr-defined]
 
 
 def _is_array(x: Any) -> bool:
@@ -139,6 +152,20 @@ def _examples(
                 "", "Give an example in which its entries differ.",
             ))  # fmt: skip
     return [(arrays, longest), *(({name: other(name, each) for name in arrays}, each) for each in lengths[1:])]
+
+
+def _check_call(f: Callable[..., Any], args: tuple[Any, ...]) -> None:
+    """Refuse a function that cannot be called with the examples that were given, before it is."""
+    try:
+        inspect.signature(_target(f)).bind(*args)
+    except TypeError as error:
+        raise ArgumentTypeError(message(
+            f"the function cannot be called with {len(args)} examples: {error}.",
+            "It is run on an example of each argument, to record what it does.",
+            "Give one for each after the function: to_jax(model, x).",
+        )) from None  # fmt: skip
+    except ValueError:  # a function of C, which does not say what it takes
+        return
 
 
 def _called(f: Callable[..., Any], values: list[Any], lengths: dict[str, int], axes: Any) -> Any:

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tinyattn import nn, optim, train
-from tinyattn.arguments import argument_names, refuse_unknown
+from tinyattn.arguments import argument_names, one_number, refuse_unknown
 from tinyattn.errors import ArgumentTypeError, DataFileError, message
 from tinyattn.files import read_whole
 from tinyattn.mode import no_grad
+from tinyattn.nn.module import check_size
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -169,7 +170,8 @@ def train_chars(
     (3, 8)
     """
     refuse_unknown("train_chars", options, argument_names(train_chars) + argument_names(train.fit))
-    rng = np.random.default_rng(seed)
+    _check_sizes(text, steps=steps, length=length, batch=batch)
+    rng, lr = nn.init.generator(seed), one_number(lr, "train_chars", "lr")
     length = min(length, len(text.held_out) - 1, len(text.learned) - 1)
     model = nn.GPT(len(text.characters), d, heads, layers, length, dropout=dropout, rng=rng).astype(np.float32)
     batches = Windows(text.learned, batch, length, EPOCH, rng)
@@ -180,6 +182,14 @@ def train_chars(
         clip=1.0, validate=lambda model: held_out_loss(model, text, batch), **options,
     )  # fmt: skip
     return model, history
+
+
+def _check_sizes(text: object, **sizes: object) -> None:
+    if not isinstance(text, Characters):
+        what = f"train_chars: text is a {type(text).__name__}; Characters are needed."
+        raise ArgumentTypeError(message(what, "", "Write train_chars(Characters(text))."))
+    for name, size in sizes.items():
+        check_size(size, "train_chars", name)
 
 
 def held_out_loss(model: nn.GPT, text: Characters, batch: int = 16) -> float:

@@ -9,7 +9,7 @@ import numpy as np
 
 import tinyattn as ta
 from tinyattn import data, nn, optim, train
-from tinyattn.errors import ArgumentError, message
+from tinyattn.errors import ArgumentError, ArgumentTypeError, message
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -49,7 +49,7 @@ class Tagger(nn.Module):
     def __init__(
         self, words: int, tags: int, kind: str, *, d: int = 32, heads: int = 4, rng: nn.init.Rng = None
     ) -> None:
-        if kind not in KINDS[1:]:
+        if not isinstance(kind, str) or kind not in KINDS[1:]:
             raise ArgumentError(f"Tagger: kind={kind!r} must be one of {', '.join(map(repr, KINDS[1:]))}.")
         self.rng = nn.init.generator(rng)
         self.embedding = nn.Embedding(words, d, scale=0.3, rng=self.rng)
@@ -103,6 +103,11 @@ class Result(NamedTuple):
     model: Tagger | None
 
 
+def _check_kind(what: str, given: object, kind: type | tuple[type, ...], instead: str) -> None:
+    if not isinstance(given, kind):
+        raise ArgumentTypeError(message(f"{what}: a {type(given).__name__} is none of that.", "", instead))
+
+
 def split_corpus(sentences: Sequence[data.Sentence], held_out: Sequence[data.Sentence] | None = None) -> Split:
     """Part a treebank: every tenth sentence to be judged by, where nothing is held out, and of the rest one in ten to
     stop by, where there are enough.
@@ -113,6 +118,7 @@ def split_corpus(sentences: Sequence[data.Sentence], held_out: Sequence[data.Sen
     >>> [len(part) for part in split]
     [54, 0, 6]
     """
+    _check_kind("split_corpus: sentences", sentences, (list, tuple), "Write split_corpus(data.read_conllu(path)).")
     if len(sentences) < _LEAST_SENTENCES:
         raise ArgumentError(
             message(
@@ -158,6 +164,7 @@ def compare_taggers(
     >>> [result.kind for result in results] == list(KINDS)
     True
     """
+    _check_kind("compare_taggers: split", split, Split, "Write compare_taggers(split_corpus(sentences)).")
     nn.MultiHeadAttention(d, heads, rng=0)  # sizes that do not fit are refused before anything is learned
     vocabulary = data.Vocabulary.of([s.words for s in split.learned], lower=True)
     tags = sorted({tag for part in split for s in part for tag in s.tags})

@@ -115,7 +115,7 @@ class Derivation:
         self.graph = graph
         self.lines = Lines(graph, wrt, seeded)
         self._tensors: dict[int, Any] = {}
-        self.lines.names = self._length_names(dims or {})
+        self.lines.names = self._length_names({} if dims is None else dims)
         self.letters = letters_of(self.lines)
         self._steps: tuple[Step, ...] | None = None
 
@@ -124,6 +124,8 @@ class Derivation:
     def _length_names(self, dims: Mapping[str, str]) -> dict[int, str]:
         axes, nodes = self.lines.axes, self.graph.nodes
         given: dict[int, str] = {}
+        if not isinstance(dims, Mapping) or not all(isinstance(words, str) for words in dims.values()):
+            raise ArgumentTypeError("derive: dims names the lengths of axes; write dims={'X': 'n d'}.")
         for tensor, words in dims.items():
             index = self._index_of(tensor)
             parts = words.split()

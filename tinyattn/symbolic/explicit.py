@@ -34,8 +34,9 @@ def prove_at_sizes(op: Any, sizes: Sequence[int] = SIZES) -> RuleProof:
     RuleProof
         The first wrong one, which says at which size; else one that says for how many calls of which sizes they agree.
     """
-    if op.name not in CALLS:
-        raise ArgumentError(f"there are no calls of {op.name} at explicit sizes; prove_rule proves it for all.")
+    name = getattr(op, "name", type(op).__name__)
+    if name not in CALLS:
+        raise ArgumentError(f"there are no calls of {name} at explicit sizes; prove_rule proves it for all.")
     count = 0
     for size in sizes:
         for inputs, params in calls(*CALLS[op.name](size), low=0.5)(np.random.default_rng(size)):
