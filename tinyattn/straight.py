@@ -219,7 +219,9 @@ class Text:
         name = f"k{len(self.given)}"
         self.given[name] = thing
         if isinstance(thing, Op):
-            self.conditions.append(f"{name}.vjps == {self._given(thing.vjps)}")
+            for part in ("forward", "vjps"):  # somebody may exchange them
+                self.given[f"{name}_{part}"] = getattr(thing, part)
+                self.conditions.append(f"{name}.{part} is {name}_{part}")
         return name
 
     def _turn(self, node: Any) -> None:

@@ -128,11 +128,12 @@ def test_a_gradient_to_be_kept_does_not_fit(rng):
     assert line(last, one_like(last)) is None
 
 
-def test_an_exchanged_rule_does_not_fit(rng, monkeypatch):
+@pytest.mark.parametrize("part", ["vjps", "forward"])
+def test_an_exchanged_rule_does_not_fit(rng, monkeypatch, part):
     x, y = leaves(rng, (2, 3), (2, 3))
     line = straight_line(x * y)
-    monkeypatch.setattr(REGISTRY["multiply"], "vjps", REGISTRY["add"].vjps)
-    assert line(x * y, np.ones((2, 3))) is None
+    monkeypatch.setattr(REGISTRY["multiply"], part, getattr(REGISTRY["add"], part))
+    assert line(ta.apply(REGISTRY["multiply"], (x, y)), np.ones((2, 3))) is None
 
 
 # -- when a text is written, and used ----------------------------------------------------------------------------------
