@@ -85,6 +85,8 @@ def test_a_verdict_is_about_the_fastest_peer_and_only_about_what_was_measured(be
     assert {row["verdict"] for row in bench.goals.rows_of(times)} == {"not measured"}
     assert bench.goals.row("", "", "", 1.1, 1.0)["verdict"] == "missed"
     assert bench.goals.row("", "", "", 1.0, 1.0)["verdict"] == "reached"
+    allowed = [bench.goals.row("", "", "", value, 1.0, checks=1.2)["verdict"] for value in (1.0, 1.1, 1.3, math.nan)]
+    assert allowed == ["reached", "allowed", "missed", "not measured"]
 
 
 def test_the_exponent_of_an_exact_power_is_that_power(bench: Any) -> None:
