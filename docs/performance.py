@@ -64,7 +64,11 @@ HOW = """## What makes it so
   (`tinyattn/kernels/short.py`).
 * **Softmax without its shift.** exp(score) is taken as it is; the sum of the row says afterwards whether anything
   overflowed or vanished, and only then the row's maximum is looked for (`tinyattn/kernels/heads.py`). That spares two
-  passes which cost more than exp.
+  passes which cost more than exp. Where NumPy has vector code for exp2, on Linux with AVX-512, it stands in for exp:
+  0.21 ns a number for 0.45 in float32, 0.71 for 0.82 in float64, and the factor log2(e) goes into the scale.
+* **Few long calls.** After each call of NumPy a thread wants Python's lock back, and where the other one has it that
+  costs 3 to 10 µs. So GELU goes by pieces of a megabyte and not by what fits into the nearest cache, cross entropy
+  asks nothing that its sums have told, and rows are added at few places by a product with zeros and ones.
 * **Threads of ours, one for each core, and a BLAS of one thread in each.** Heads, tiles of large products and, with
   `ta.backward_in_parts`, parts of a batch with a graph each. What a part is depends on sizes alone, so
   `ta.set_threads(1)`, or `TINYATTN_THREADS=1` in the environment, changes no bit. Whoever has threads of his own may
@@ -78,16 +82,27 @@ HOW = """## What makes it so
 `products` in the table is the floor on NumPy: only the matrix products that the work cannot do without, in two
 threads. In W4 and W6 they are two thirds to three quarters of a step; PyTorch's run at the same speed, so that little is left to win:
 the rest are passes over the numbers between them (exp, norms, GELU, sums, Adam), each near what NumPy needs for it.
-In W5 the heads are so narrow that exp is a quarter of the work, at 0.44 ns a number twice: that is the processor's. What
-is left there are hand-overs of Python's lock between the two threads, some thousand a step. On a quiet machine a
+In W5 the heads are so narrow that exp is an eighth of the work, at 0.21 ns a number twice: that is the processor's.
+What is left there are hand-overs of Python's lock between the two threads, some thousand a step. On a quiet machine a
 hand-over costs little; on a busy one the thread that waits has to be given a core first, so W5 suffers most from
 other processes, and PyTorch least.
 
-One half of W6 alone on one core takes 10.9 ms in float32, and both at once 13.2: the two share one memory and one lock,
-and Adam comes after them (0.6). Tried, and left out: Adam on both cores (no gain), huge pages (2 % in W6, none in W4,
-for 15 % more memory), four parts on two cores (W6 a fifth slower), more heads at once (W4 2 % in float32, for 13 % more
-memory). Not tried: one product for queries, keys and values together, which would spare W4 one to two hundredths of its
-time, if taking its result apart cost nothing on the way back.
+One half of W6 alone on one core takes 11.1 ms in float32, and both at once 12.5 to 12.9. Two processes with a half
+each take 11.5: so of the difference most is Python's lock, a little is the memory that both share, and Adam on one
+thread comes after them (0.55). Layer norm shows it best, forward and back: 181 µs alone or in two processes, 245 in
+two threads, whatever the switch interval is and whether the threads are bound to their cores or not.
+
+A product that reads or writes what is not in the cache takes a tenth to a fifth more than one that does: in W4 that
+is 0.7 ms of the 8.6 that the large products of a half take in float32, and 2.5 of 18.1 in float64.
+
+Tried, and left out: Adam on both cores (nothing in float32, 1 % of W6 in float64) and in chunks (nothing: its numbers
+come from afar in any case), huge pages (2 % in W6, none in W4, for 15 % more memory), four parts on two cores (W6 a
+fifth slower), more heads at once (nothing since each is read in order), the division by a row's sum put off to the
+narrower result (slower: a factor for each row of 32 numbers costs as much as for each row of 128), a lock around
+layer norms so that the threads do them in turn (nothing), fewer calls on a number for each row (nothing), wider or
+narrower tiles (0 to 17 % slower), a column of ones beside the values (nine columns cost twice what eight do). Not
+tried: one product for queries, keys and values together. In W4 that would spare some hundredths, by estimate, if the
+way back of taking its result apart wrote into one array; as it is, three arrays of its size are filled and added up.
 """
 
 
