@@ -226,7 +226,9 @@ def function_given(f: object, name: str, what: str, instead: str = "") -> None:
 def yes_or_no(value: Any, name: str, what: str) -> bool:
     """True or False, or words."""
     if value is not False and not isinstance(value, (bool, np.bool_)):
-        raise ArgumentTypeError(f"{name}: {what}={value!r} must be True or False.")
+        shown = f"{what}={value!r}"
+        shown = shown if len(shown) < 60 else f"{what}, a {type(value).__name__},"
+        raise ArgumentTypeError(f"{name}: {shown} must be True or False.")
     return bool(value)
 
 # -- axes and shapes ---------------------------------------------------------------------------------------------------

@@ -108,6 +108,37 @@ DONE_OTHERWISE = {
 """What others ask for by an argument, and is had otherwise here."""
 
 
+IN_MODULE = {
+    "add_module": "self.name = module", "apply": "for name, part in model.named_modules(): ...",
+    "bias": "layer.b, or None where there is none", "buffers": "model.state_dict()",
+    "children": "model.named_modules()", "compile": "ta.compile(model)", "cpu": "leave it away",
+    "cuda": "leave it away: everything is computed on the processor", "double": "model.astype(float)",
+    "fit": "ta.train.fit(model, batches, loss)", "float": "model.astype(np.float32)",
+    "half": "model.astype(np.float32), the smallest that a module takes", "load": "ta.weights.load(model, path)",
+    "modules": "model.named_modules()", "predict": "model(x)",
+    "register_buffer": "self.name = ta.tensor(array)", "register_parameter": "self.name = tensor",
+    "requires_grad_": "make its leaves with requires_grad=False", "save": "ta.weights.save(model, path)",
+    "to": "model.astype(dtype); everything is computed on the processor",
+    "weight": "layer.W of shape (n_in, n_out); layer.table of an embedding, layer.gain of a norm",
+}  # fmt: skip
+"""Attributes that are looked for in a module."""
+
+
+def no_attribute(kind: str, name: str, there: Sequence[str]) -> str:
+    """What to say when a module has no such attribute, from the names of its own parameters and parts.
+
+    >>> print(no_attribute("Linear", "modules", ["W", "b"]))
+    'Linear' object has no attribute 'modules'.
+      Its parameters and parts are W, b.
+      Write model.named_modules().
+    """
+    nearest = IN_MODULE.get(name)
+    lines = [f"{kind!r} object has no attribute {name!r}" + ("." if there or nearest else "")]
+    lines += [f"Its parameters and parts are {', '.join(there)}."] if there else []
+    lines += [f"{'Write' if is_code(nearest) else 'Instead:'} {nearest}."] if nearest else []
+    return "\n  ".join(lines)
+
+
 def argument(wrong: str, known: Sequence[str]) -> str:
     """Which of the arguments that a function has is meant by the name that another library gives it; "" for none.
 

@@ -240,3 +240,35 @@ def test_a_block_of_ones_own_passes_on_what_it_does_not_know_itself() -> None:
     assert Mine(4, d_k=3, rng=0).attention.W_q.shape == (4, 6)
     with pytest.raises(ta.ArgumentTypeError, match="TransformerBlock: there is no argument 'nhead'"):
         Mine(4, nhead=2)
+
+
+ATTRIBUTES = {
+    "weight": (lambda: nn.Linear(2, 1).weight, r"'Linear' object .* 'weight'.\n  .* are W, b.\n.*layer.W of"),
+    "modules": (lambda: nn.MLP(2).modules, r"are up, down.\n  Write model.named_modules\(\)."),
+    "cuda": (lambda: nn.GPT(5, 4, 2, 1, 4).cuda(), "Instead: leave it away: everything is computed on the processor."),
+    "a slip": (lambda: nn.Linear(2, 1).foward, "'Linear' object has no attribute 'foward'.\n  Its parameters"),
+    "nothing of its own": (lambda: nn.Dropout(0.5).nonsense, r"^'Dropout' object has no attribute 'nonsense'\Z"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ATTRIBUTES)
+def test_an_attribute_that_is_not_there_says_what_is(name: str) -> None:
+    ask, words = ATTRIBUTES[name]
+    with pytest.raises(AttributeError, match=words):
+        ask()
+
+
+def test_a_module_can_still_be_asked_copied_and_pickled() -> None:
+    import copy
+    import pickle
+
+    layer = nn.Linear(2, 1, rng=0)
+    assert not hasattr(layer, "weight") and getattr(layer, "weight", None) is None
+    for other in (copy.copy(layer), copy.deepcopy(layer), pickle.loads(pickle.dumps(layer))):
+        assert other.state_dict().keys() == {"W", "b"} and (other.W == layer.W).all()
+    assert not hasattr(nn.Module.__new__(nn.Module), "anything"), "before it is made there is nothing to list"
+
+
+def test_the_batches_in_the_place_of_the_mode_are_noticed() -> None:
+    with pytest.raises(ta.ArgumentTypeError, match=r"Module\.train: mode, a list, must be True or False"):
+        nn.Linear(2, 1).train([X])  # type: ignore[arg-type]

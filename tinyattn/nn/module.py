@@ -11,11 +11,11 @@ import sys
 from collections.abc import Iterator, Mapping
 from reprlib import recursive_repr
 from types import FunctionType
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import numpy as np
 
-from tinyattn.arguments import argument_names, as_array, known_arguments, refuse_unknown
+from tinyattn.arguments import argument_names, as_array, known_arguments, refuse_unknown, yes_or_no
 from tinyattn.errors import ArgumentError, ArgumentTypeError, ShapeError, listed, message
 from tinyattn.mode import scope
 from tinyattn.names import describe, stored_target
@@ -78,6 +78,15 @@ class Module:
             elif part.requires_grad and part.given_name is None:
                 part.given_name = path
         object.__setattr__(self, name, value)
+
+    if not TYPE_CHECKING:  # type checkers shall still see a misspelt attribute
+
+        def __getattr__(self, name: str) -> NoReturn:
+            """Say of an attribute that is not there, such as PyTorch's ``weight``, what there is instead."""
+            own = [] if name.startswith("__") else [path for path, _ in Module._own_parts(self)]
+            from tinyattn.elsewhere import no_attribute
+
+            raise AttributeError(no_attribute(type(self).__name__, name, own), name=name, obj=self)
 
     @property
     def scope_name(self) -> str:
@@ -166,6 +175,7 @@ class Module:
 
     def train(self: Self, mode: bool = True) -> Self:
         """Say that learning is going on, here and in every part."""
+        mode = yes_or_no(mode, "Module.train", "mode")
         for _, module in self.named_modules():
             module.training = mode
         return self
@@ -185,7 +195,7 @@ class Module:
         """
         try:
             target = np.dtype(dtype)
-        except TypeError:
+        except (TypeError, ValueError):
             raise ArgumentTypeError(f"astype: {dtype!r} must be float32 or float64.") from None
         if target not in (np.float32, np.float64):
             raise ArgumentTypeError(f"astype: {target} must be float32 or float64.")
