@@ -232,6 +232,12 @@ def test_a_module_of_ones_own_is_answered_as_well_and_may_take_anything() -> Non
     assert Open(width=2)(X, keep=ALL).shape == (3, 2)
 
 
+def test_a_forward_that_was_put_into_one_module_alone_takes_its_own_keywords() -> None:
+    layer = nn.Linear(4, 1, rng=0)
+    layer.forward = lambda x, twice: x * twice  # type: ignore[method-assign]
+    assert layer(LEAF, twice=2.0).tolist() == (X * 2).tolist()
+
+
 def test_a_block_of_ones_own_passes_on_what_it_does_not_know_itself() -> None:
     class Mine(nn.TransformerBlock):
         def __init__(self, d: int, **options: Any) -> None:

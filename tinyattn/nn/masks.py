@@ -34,7 +34,7 @@ def causal(n: int, m: int | None = None) -> Mask:
     array([[1, 1, 1]])
     """
     n, m = _sizes(n, m, "causal")
-    return np.tri(n, m, m - n, dtype=bool)
+    return _triangle(n, m)
 
 
 @known_arguments
@@ -117,11 +117,15 @@ def visible(
     if mask is not None:
         _check_fits(mask, n, m)
     if yes_or_no(is_causal, "attention", "causal"):
-        mask = causal(n, m) if mask is None else mask & causal(n, m)
+        mask = _triangle(n, m) if mask is None else mask & _triangle(n, m)
     if bias is not None and np.isneginf(bias).any():
         open_pairs = ~np.isneginf(bias)
         mask = open_pairs if mask is None else mask & open_pairs
     return mask
+
+
+def _triangle(n: int, m: int) -> Mask:
+    return np.tri(n, m, m - n, dtype=bool)
 
 
 def _sizes(n: int, m: int | None, name: str) -> tuple[int, int]:

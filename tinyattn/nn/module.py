@@ -105,8 +105,9 @@ class Module:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run `forward` inside the module's scope; ``Q = layer(x)`` calls the result Q."""
-        if kwargs:
-            _refuse_unknown(self, kwargs)
+        known = _known_to(getattr(self.forward, "__func__", None)) if kwargs else None
+        if known is not None and not known[0].issuperset(kwargs):
+            refuse_unknown(type(self).__name__, kwargs, known[1])  # such as PyTorch's attn_mask
         with scope(self.scope_name):
             result = self.forward(*args, **kwargs)
         if isinstance(result, Tensor) and result.op is not None and not any(result is x for x in args):
@@ -322,11 +323,13 @@ def _answering(start: Any, name: str, known: tuple[str, ...]) -> Any:
     return wrapper
 
 
-def _refuse_unknown(module: Module, given: Mapping[str, Any]) -> None:
-    """Answer a keyword that a module's forward does not have, such as PyTorch's ``attn_mask``."""
-    forward = getattr(module.forward, "__func__", None)
-    if isinstance(forward, FunctionType) and not _takes_any(forward):
-        refuse_unknown(type(module).__name__, given, argument_names(forward))
+@functools.lru_cache(maxsize=256)
+def _known_to(forward: Any) -> tuple[frozenset[str], tuple[str, ...]] | None:
+    """The keywords of a forward, as a set and in order; None where it takes any."""
+    if not isinstance(forward, FunctionType) or _takes_any(forward):
+        return None
+    names = argument_names(forward)
+    return frozenset(names), names
 
 
 def _takes_any(function: FunctionType) -> bool:
