@@ -255,3 +255,24 @@ def test_bundles_are_not_longer_than_a_cache() -> None:
     p = [ta.tensor(np.zeros(bundles.SMALL // 8), requires_grad=True) for _ in range(40)]
     sizes = [bundle.old.nbytes for bundle in bundled(p)]
     assert len(sizes) > 1 and max(sizes) <= bundles._LONG + bundles.SMALL and sum(sizes) == 40 * bundles.SMALL
+
+
+def test_buffers_held_for_good_are_let_go(rng):
+    leaves = [ta.tensor(rng.normal(size=3), requires_grad=True) for _ in range(3)]
+    optimiser, held = SGD(leaves, lr=0.1), []
+    for _ in range(50):
+        held.append(leaves[0].data)
+        for w in leaves:
+            w.grad = np.ones(3)
+        optimiser.step()
+    (bundle,) = optimiser._bundles
+    assert len(bundle._strips) <= 3 and len({w.tobytes() for w in held}) == 50
+
+
+def test_single_numbers_stay_single_numbers(rng):
+    leaves = [ta.tensor(rng.normal(), requires_grad=True) for _ in range(3)]
+    optimiser = SGD(leaves, lr=0.1)
+    for w in leaves:
+        w.grad = 1.0
+    optimiser.step()
+    assert all(isinstance(w._value, np.floating) for w in leaves)

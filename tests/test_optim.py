@@ -274,3 +274,24 @@ print(kept.tolist())
 """
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.strip() == "[1.0, 2.0]"
+
+
+def test_parameters_can_not_be_exchanged_in_silence():
+    """The optimiser keeps small ones side by side, so another list would be looked at by nobody."""
+    optimiser = SGD([ta.tensor([1.0], requires_grad=True) for _ in range(2)], lr=0.1)
+    with pytest.raises(TypeError):
+        optimiser.parameters[0] = ta.tensor([1.0], requires_grad=True)
+    assert not hasattr(optimiser.parameters, "append")
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_adam_leaves_what_has_no_slope_where_it_is(dtype, recwarn):
+    """In float16 the usual eps is 0, and 0 / 0 is no step."""
+    leaves = [ta.tensor(np.ones(3, dtype), requires_grad=True) for _ in range(2)]
+    optimiser = Adam(leaves, lr=0.1)
+    for w in leaves:
+        w.grad = [1.0, 0.0, -1.0]
+    optimiser.step()
+    for w in leaves:
+        np.testing.assert_allclose(w.data, [0.9, 1.0, 1.1], rtol=2e-3)
+    assert not recwarn.list

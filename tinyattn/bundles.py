@@ -98,10 +98,10 @@ class Bundle:
     def free(self) -> Strip:
         """A long array to write in: one of those before, if nobody holds it, or a new one."""
         for strip in self._strips:
-            if strip is not self._now and strip.is_free():
+            if strip.is_free():
                 return strip
         made = self.strip()
-        self._strips = [*self._strips[-2:], made]  # three are enough: the present, one to collect in, the next
+        self._strips = [*self._strips[-2:], made]  # the last three made are enough: in use, to collect in, the next
         return made
 
     def take(self, strip: Strip) -> None:

@@ -349,6 +349,15 @@ def immutable(x: Tensor) -> Exception:
     )
 
 
+def set_data(x: Tensor) -> Exception:
+    """``t.data = array``."""
+    if x.op is not None:
+        return not_a_leaf(x, "assigned")
+    if x.requires_grad:
+        return in_place(x)
+    return GraphError(message(f"{describe(x)}.data cannot be set.", "", "Write t.assign(array)."))
+
+
 def in_place(x: Tensor) -> Exception:
     """``W -= lr * W.grad``."""
     return GraphError(

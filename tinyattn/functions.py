@@ -13,6 +13,7 @@ import numpy as np
 
 from tinyattn import explain
 from tinyattn.arguments import (
+    argument_names,
     axis_tuple,
     boolean,
     constant,
@@ -516,7 +517,7 @@ def sum(x: TensorLike, axis: Axis = None, keepdims: bool = False, **unknown: Nev
     tensor([4., 6.], shape=(2,))
     """
     if unknown:
-        refuse_unknown("sum", unknown, ("x", "axis", "keepdims"))
+        refuse_unknown("sum", unknown, argument_names(sum))
     if axis is None and keepdims is False and x.__class__ is Tensor:  # the commonest, without the checks: a third less
         return unary(reductions.sum, x, (every_axis(len(x._shape)), False))
     return _reduce(reductions.sum, x, axis, keepdims)
@@ -1074,7 +1075,7 @@ def softmax(x: TensorLike, axis: int = -1, keep: ArrayLike | None = None, **unkn
     tensor([1., 0.], shape=(2,))
     """
     if unknown:
-        refuse_unknown("softmax", unknown, ("x", "axis", "keep"))
+        refuse_unknown("softmax", unknown, argument_names(softmax))
     tensor = operand(x, "softmax")
     along = one_axis(axis, len(tensor._shape), "softmax", tensor)
     mask = None if keep is None else mask_for(keep, tensor._shape, "softmax", tensor)

@@ -43,7 +43,7 @@ def _known_keywords(start: F) -> F:
 def _entrywise(move: F) -> F:
     """Mark a `_move` that treats every number alike, so that it may be given many parameters in one long array.
 
-    Who overrides `_move` gets one parameter at a time, unless the new one is marked, too.
+    Who overrides `_move` gets one parameter at a time.
     """
     move.entrywise = True  # type: ignore[attr-defined]
     return move
@@ -76,7 +76,7 @@ class Optimiser:
 
     @_known_keywords
     def __init__(self, parameters: Iterable[Tensor], lr: float) -> None:
-        self.parameters = _checked(parameters, type(self).__name__)
+        self.parameters = tuple(_checked(parameters, type(self).__name__))
         self.lr = _positive(lr, type(self).__name__, "lr")
         self.steps = 0
         self._buffers = [np.empty(p.shape, p.dtype) for p in self.parameters]
@@ -167,6 +167,10 @@ class Optimiser:
                 piece[...] = each[place]
                 each[place] = piece
             each.append(strip.array)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What a copy starts from: all but the bundles, which it makes for itself."""
+        return {name: value for name, value in vars(self).items() if name != "_bundles"}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Become a copy: in it pieces are arrays of their own, so it bundles anew."""
@@ -348,7 +352,7 @@ class Adam(Optimiser):
         s += np.multiply(np.multiply(gradient, gradient, out=new), 1 - beta2, out=new)
         np.sqrt(s, out=new)
         new /= math.sqrt(1 - beta2**t)
-        new += self.eps
+        new += max(self.eps, _SMALLEST[new.dtype])  # of float16, eps would be 0
         np.divide(m, new, out=new)
         new *= self.lr / (1 - beta1**t)
         np.subtract(old, new, out=new)
@@ -547,6 +551,9 @@ try:  # the plain functions under the signal module's: those turn numbers into e
 except ImportError:  # another Python than CPython
     from signal import getsignal as _get_handler
     from signal import signal as _set_handler
+
+
+_SMALLEST = {np.dtype(kind): float(np.finfo(kind).tiny) for kind in (np.float16, np.float32, np.float64)}
 
 
 class _HeldBack:

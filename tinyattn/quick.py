@@ -34,9 +34,7 @@ def quick_walk(starts: Iterable[tuple[Tensor, Any]]) -> tuple[dict[Tensor, Any],
 def run(cotangents: dict[Any, Any], newest: list[Any], older: list[Any], until_alone: bool = False) -> int:
     """Give each result its turn, or stop when a single one is left; give the creation number of the last."""
     oldest = 0
-    while newest or older:
-        if until_alone and oldest and len(newest) + len(older) == 1:
-            break
+    while (newest or older) and not (until_alone and oldest and len(newest) + len(older) == 1):
         node = heappop(older)[1] if older and (not newest or -older[0][0] > newest[-1].order) else newest.pop()
         oldest, y, g = node.order, node._value, cotangents.pop(node)
         if node.notes is not None and node.notes.grad is not None:
@@ -47,7 +45,8 @@ def run(cotangents: dict[Any, Any], newest: list[Any], older: list[Any], until_a
         a, b, even = node._left, node._right, False
         x = a._value
         if b is None:
-            c = op.vjps[0](g, y, x, *node.params) if node.params else op.vjps[0](g, y, x)
+            rule = op.vjps[0]
+            c = None if not a.requires_grad else rule(g, y, x, *node.params) if node.params else rule(g, y, x)
         else:
             z, even = b._value, op.even is not None and a._shape == node._shape == b._shape
             left, right = op.even if even else op.vjps  # even: nothing is to be summed back

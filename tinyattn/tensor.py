@@ -173,7 +173,7 @@ class Tensor:
 
     @data.setter
     def data(self, value: Any) -> None:
-        raise explain.in_place(self) if self.op is None else explain.not_a_leaf(self, "assigned")
+        raise explain.set_data(self)
 
     shape: tuple[int, ...] = property(operator.attrgetter("_shape"), doc="The sizes of the axes.")  # type: ignore[assignment]
     dtype: np.dtype[Any] = property(operator.attrgetter("_dtype"), doc="The type of the numbers.")  # type: ignore[assignment]
