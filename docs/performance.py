@@ -51,9 +51,10 @@ HOW = """## What makes it so
   calls, the cheapest of several spellings. On lesson sizes that is the whole difference: PyTorch needs 4 to 8 µs of
   dispatch for each node.
 * **A backward pass that comes again is written out.** A training loop records the same graph in each step. When a pass
-  from one line has come a few times, it becomes a piece of Python with one line for each vector-Jacobian product, behind
-  a condition that holds for the same graph only (`tinyattn/straight.py`); of a long graph that repeats itself, one
-  stretch becomes a loop (`tinyattn/stretches.py`). The bits are the same, the way back costs half.
+  from one line has come some thirty times (`tinyattn/repeated.py`), it becomes a piece of Python with one line for each
+  vector-Jacobian product, behind a condition that holds for the same graph only (`tinyattn/straight.py`); of a long
+  graph with one state from step to step, one stretch becomes a loop (`tinyattn/stretches.py`). The bits are the same,
+  the way back costs half. Graphs with operations of one's own go by the loop.
 * **Small parameters move side by side.** An optimiser keeps small parameters as pieces of one long array, so that a
   step is a few NumPy calls in all (`tinyattn/bundles.py`).
 * **Compiled.** `ta.compile(f)` writes a recorded function out as a straight-line NumPy program, forward and backward:

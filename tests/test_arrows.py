@@ -25,7 +25,7 @@ MAY_IMPORT: dict[str, set[str]] = {
 # What an area must not import, at any time.
 MUST_NOT_IMPORT: dict[str, set[str]] = {
     "tensor": UPPER, "graph": UPPER, "autodiff": UPPER, "names": UPPER, "functions": UPPER, "show": UPPER,
-    "quick": UPPER, "straight": UPPER, "stretches": UPPER,
+    "quick": UPPER, "straight": UPPER, "stretches": UPPER, "repeated": UPPER,
     "bundles": UPPER | {"ops", "kernels", "autodiff", "functions"},
     "arguments": UPPER, "explain": UPPER, "composed": UPPER, "places": UPPER, "mode": UPPER,
     "check": {"nn", "optim", "train", "learn", "cli"},

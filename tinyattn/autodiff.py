@@ -22,7 +22,7 @@ from tinyattn.kernels.small import all_finite, owned
 from tinyattn.mode import mode, switched, switches
 from tinyattn.ops.helpers import carefully
 from tinyattn.quick import check_contract, quick_walk
-from tinyattn.straight import straight_walk
+from tinyattn.repeated import repeated_walk
 from tinyattn.tensor import Tensor, latest, tensor
 
 _by_creation = attrgetter("order")
@@ -75,7 +75,7 @@ def propagate(
     """
     observe = observe or (mode.watch_backward if switches.set else None)
     if targets is None and observe is None and not create_graph:
-        found, oldest, finite = straight_walk(starts)
+        found, oldest, finite = repeated_walk(starts)
         if oldest < latest.assigned:
             reachable([y for y, _ in starts])  # refuses a leaf that was assigned since it was used
         if finite:

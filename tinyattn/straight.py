@@ -1,20 +1,18 @@
-"""A backward pass that comes again, written out in a straight line.
+"""A backward pass written out in a straight line of Python.
 
-A training loop records the same graph in every step, only with other numbers.  `quick_walk` finds out each time anew
-whose turn it is and where a cotangent belongs; on small arrays that costs more than the rules themselves.  So when a
-pass from one place in the learner's code has come a few times, it is written out as Python, one line for each
-vector-Jacobian product.  On arrays of 4 x 8 that takes a node with two inputs from 0.95 to 0.5 microseconds.
+`quick_walk` finds out whose turn it is and where a cotangent belongs; on small arrays that costs more than the rules
+themselves.  Here the pass through one graph becomes a text, one line for each vector-Jacobian product.  On arrays of
+4 x 8 that takes a node with two inputs from 0.9 to 0.5 microseconds.  `tinyattn.repeated` decides when it is worth it.
 
 The text begins with a condition that holds for the same graph only: the same operations on the same inputs, shapes
-and dtypes, made in the same order.  Where it does not hold, `quick_walk` does the work as before.
+and dtypes, made in the same order.  Where it does not hold, the loop does the work.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from operator import attrgetter
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -22,122 +20,31 @@ import numpy as np
 from tinyattn.kernels.small import FEW, all_finite, by_sign
 from tinyattn.ops import REGISTRY, Op, reductions
 from tinyattn.ops.elementwise import relu
-from tinyattn.ops.helpers import care
 from tinyattn.ops.linear import matmul
-from tinyattn.quick import quick_walk
 from tinyattn.tensor import Tensor
 
 Found = tuple[dict[Tensor, Any], int, bool]  # cotangents of the leaves, the oldest result, whether all are finite
+Written = Callable[[Tensor, Any], Found | None]  # from a result and its cotangent; None for another graph
 
-PATIENCE = 3  # so many passes in a row that no text fits, until one is written
-WORTH = 20  # nodes that are written out at the cost of one pass over them: a long graph has to come more often
-LONGEST = 600  # nodes
-MOST = 4  # so many texts that did not last are written for one place: then the graph there is always a new one
-LASTED = 50  # passes with one text
-PLACES = 64
-ADVANCE = 5000  # nodes that may be written out; each more is earned by EARNED nodes that the loop walks over, because
-EARNED = 1000  # it costs as much as 30 of them: places without end, such as one for each length, must not be a loss
+MANY_INPUTS = 1800  # of all results together; Python takes no longer texts
 
 
 class LeftToTheLoop(Exception):
     """A graph is not written out."""
 
 
-def stretched(output: Tensor) -> Callable[[Tensor, Any], Found | None] | None:
-    """The backward pass from the end of a long graph: see `tinyattn.stretches`."""
-    from tinyattn import stretches  # late, because it stands on this file
+def straight_line(output: Tensor) -> Written:
+    """Write out the backward pass from a result.
 
-    return stretches.stretched(output)
+    It meets no rule but the engine's own, which depend on nothing but their arguments; a learner's is watched by the
+    loop, and called once.
 
-
-class Place:
-    """What is known of the passes that begin at one place: a text for one of them, and how often none fitted."""
-
-    __slots__ = ("fitted", "missed", "texts", "walk")
-
-    def __init__(self) -> None:
-        self.walk: Callable[[Tensor, Any], Found | None] | None = None
-        self.fitted = self.missed = self.texts = 0
-
-    def learn(self, output: Tensor, nodes: int) -> None:
-        """Count a pass that no text fitted, and write one when it is time."""
-        self.missed += 1
-        purse.nodes += nodes / EARNED
-        long = nodes > LONGEST
-        if not long and (self.missed < PATIENCE or self.missed * WORTH < nodes):
-            return
-        self.texts = 0 if self.fitted >= LASTED else self.texts
-        self.fitted, self.missed, self.walk, price = 0, 0, None, min(nodes, LONGEST)
-        if self.texts >= MOST or purse.nodes < price:
-            return
-        self.texts += 1
-        try:
-            self.walk = (stretched if long else straight_line)(output)
-        except (LeftToTheLoop, RecursionError, MemoryError):
-            return  # the gradients are there: what fails here is no concern of the learner
-        purse.nodes -= price
-
-
-purse = SimpleNamespace(nodes=float(ADVANCE))
-_places: dict[Any, Place] = {}
-
-
-def straight_walk(starts: Sequence[tuple[Tensor, Any]]) -> Found:
-    """What `quick_walk` gives, by a text where there is one that fits; and whether all of it is finite.
-
-    Parameters
-    ----------
-    starts : pairs of a result and its cotangent
-        Where to start, and with what.
+    Raises
+    ------
+    LeftToTheLoop
+        For a graph with a learner's own operations, or one of very many inputs.
     """
-    if len(starts) > 1:
-        return _by_loop(starts)
-    ((output, seed),) = starts
-    op, x = output.op, output._left[0] if output._left.__class__ is tuple else output._left
-    if x is not None and not x._shape and x.op is not None:  # of a mean: what was summed says more
-        x = x._left[0] if x._left.__class__ is tuple else x._left
-    # Names and numbers, because an operation would be kept alive with all that its rules hold.
-    key = op and (id(output.code), output.lasti, op.name, x._shape, x.op and x.op.name)
-    place = _places.get(key)
-    if place is None:
-        place = _new_place(key)
-    elif (walk := place.walk) is not None and (found := walk(output, seed)) is not None:
-        place.missed, place.fitted = 0, place.fitted + 1
-        return found
-    found = _by_loop(starts)
-    place.learn(output, output.order - found[1] + len(found[0]))
-    return found
-
-
-def _new_place(key: Any) -> Place:
-    """One more place; when there are many, those without a text make room, or all."""
-    if len(_places) >= PLACES:
-        for other, place in _places.copy().items():
-            if place.walk is None:
-                _places.pop(other, None)
-        if 2 * len(_places) >= PLACES:
-            _places.clear()
-    return _places.setdefault(key, Place())
-
-
-def forget() -> None:
-    """Begin anew, as if no pass had been made."""
-    _places.clear()
-    purse.nodes = float(ADVANCE)
-
-
-def _by_loop(starts: Sequence[tuple[Tensor, Any]]) -> Found:
-    cotangents, oldest = quick_walk(starts)
-    return cotangents, oldest, all_finite(cotangents.values())
-
-
-def straight_line(output: Tensor) -> Callable[[Tensor, Any], Found | None]:
-    """Write out the backward pass from a result, as a function of such a result and its cotangent.
-
-    The function gives what `straight_walk` gives, or None when it is handed another graph.  It meets no rule but the
-    engine's own, which depend on nothing but their arguments; a learner's is watched by the loop, and called once.
-    """
-    return Text(_results(output)).function()  # type: ignore[no-any-return]
+    return Text(results(output)).function()  # type: ignore[no-any-return]
 
 
 class Text:
@@ -147,7 +54,7 @@ class Text:
     """
 
     def __init__(self, nodes: list[Tensor]) -> None:
-        if not all(_is_ours(node.op) for node in nodes) or sum(len(node.inputs) for node in nodes) > 3 * LONGEST:
+        if not all(_is_ours(node.op) for node in nodes) or sum(len(node.inputs) for node in nodes) > MANY_INPUTS:
             raise LeftToTheLoop
         self.given: dict[str, Any] = {"all_finite": all_finite}
         self.conditions: list[str] = []
@@ -163,8 +70,12 @@ class Text:
 
     def function(self) -> Any:
         """The text as a function."""
-        exec(compile(self.source(), "<a backward pass>", "exec"), self.given)
-        return self.given["line"]
+        return self.run(self.source(), "written")
+
+    def run(self, source: str, name: str) -> Any:
+        """The function of that name that a text defines; it knows what is given, which must not know it: a cycle."""
+        exec(compile(source, "<a backward pass>", "exec"), self.given)
+        return self.given.pop(name)
 
     def leaves(self) -> list[str]:
         """The names of the leaves."""
@@ -176,7 +87,7 @@ class Text:
         found = ", ".join(f"{name}: g{name[1:]}" for name in leaves)
         condition = "\n        and ".join(self.conditions)
         return "\n    ".join([
-            "def line(output, g0):", "if not (", f"    {condition}", "):", "    return None", *self.lines,
+            "def written(output, g0):", "if not (", f"    {condition}", "):", "    return None", *self.lines,
             f"found = {{{found}}}", f"if len(found) < {len(leaves)}: return None",
             f"return found, {self.names[self.nodes[-1]]}.order, all_finite([{self._together()}])\n",
         ])  # fmt: skip
@@ -313,10 +224,8 @@ def _of_sum(node: Any, rule: Any) -> Any:
 
 
 def _of_relu(node: Any, rule: Any) -> Any:
-    """Floats are rectified by their sign, unless somebody looks for what is not finite."""
-    if node._dtype.kind != "f":
-        return rule
-    return lambda g, y, x: rule(g, y, x) if care.wanted else by_sign(g, y)
+    """Floats are rectified by their sign; a cotangent that is not finite stays so, and the careful pass follows."""
+    return (lambda g, y, x: by_sign(g, y)) if node._dtype.kind == "f" else rule
 
 
 _SHORT = {
@@ -339,11 +248,13 @@ def _ours(rule: Any) -> bool:
     return all(module.startswith(("tinyattn.ops.", "tinyattn.kernels.")) for module in modules)
 
 
-def _results(output: Tensor) -> list[Tensor]:
-    """What the output was computed from and what needs a gradient, without leaves, newest first."""
+def results(output: Tensor, most: int | None = None) -> list[Tensor]:
+    """What the output was computed from and what needs a gradient, without leaves, newest first; or ``most`` of it."""
     found, seen = [output], {output}
     for node in found:
         new = {x: None for x in node.inputs if x.requires_grad and x.op is not None and x not in seen}
         seen.update(new)  # each once, also where x * x has it twice
         found += new
+        if most is not None and len(found) >= most:
+            break
     return sorted(found, key=attrgetter("order"), reverse=True)

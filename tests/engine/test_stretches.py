@@ -7,7 +7,7 @@ import pytest
 from support import altered
 
 import tinyattn as ta
-from tinyattn import straight, stretches
+from tinyattn import repeated, stretches
 from tinyattn.autodiff import walk
 from tinyattn.ops import REGISTRY
 from tinyattn.quick import run
@@ -15,8 +15,9 @@ from tinyattn.quick import run
 
 @pytest.fixture
 def turns(monkeypatch):
-    """How many stretches of the graph were left to the loop; the places are forgotten before."""
-    straight.forget()
+    """How many stretches of the graph were left to the loop.  What was known is forgotten, and little is enough."""
+    monkeypatch.setattr(repeated, "COST", 3)
+    repeated.forget()
     counted = []
     monkeypatch.setattr(stretches, "run", lambda *args, **kwargs: counted.append(1) or run(*args, **kwargs))
     return counted
@@ -82,6 +83,34 @@ def same_leaf_at_times(rng, n):
     return ta.sum(x)
 
 
+def overlapping(rng, n):
+    """Two results wait between one narrow place and the next."""
+    older = x = leaf(rng) * 1.0
+    for _ in range(n // 20):
+        y = x
+        for _ in range(20):
+            y = ta.tanh(y) * 0.9
+        older, x = x, y + older
+    return x
+
+
+def skipping(rng, n):
+    x = leaf(rng)
+    for _ in range(n // 60):
+        early = x = x + ta.tanh(x)
+        for _ in range(55):
+            x = x + ta.tanh(x)
+        x = x * early
+    return x
+
+
+def joined_at_the_end(rng, n):
+    x = early = chain(rng, n)
+    for _ in range(20):
+        x = x + ta.tanh(x)
+    return ta.sum(x * early * 0.1)
+
+
 def across(rng, n):
     """An early result is needed at the end: there is no narrow place."""
     x = early = leaf(rng, 3) * 1.0
@@ -91,6 +120,7 @@ def across(rng, n):
 
 
 GRAPHS = [chain, recurrent, layers, norms, two_parts, one_is_other, same_leaf_at_times]
+WAITING = [chain, overlapping, skipping, joined_at_the_end]
 
 
 def assert_same(found, y, seed):
@@ -131,6 +161,45 @@ def test_the_stretch_of_another_graph_does_no_harm(graph, other, rng):
     along, y = stretches.stretched(graph(rng, 300)), other(rng, 300)
     if (found := along(y, np.float64(1.0))) is not None:
         assert_same(found[0], y, np.float64(1.0))
+
+
+@pytest.mark.parametrize("other", WAITING)
+@pytest.mark.parametrize("graph", WAITING)
+def test_a_stretch_begins_and_ends_where_nothing_else_waits(graph, other, rng):
+    found = 0
+    for along in [along for n in (60, 400) if (along := stretches.stretched(graph(rng, n))) is not None]:
+        for n in (60, 61, 75, 300, 400, 407):
+            y = other(rng, n)
+            if (cotangents := along(y, np.float64(1.0))) is not None:
+                assert_same(cotangents[0], y, np.float64(1.0))
+                found += 1
+    assert found or graph in (overlapping, skipping)
+
+
+def with_two_leaves(rng, n, same=False):
+    x, w, b = leaf(rng, 3), leaf(rng, 3), leaf(rng, 3)
+    for _ in range(n):
+        x = ta.tanh(x * w + (w if same else b))
+    return ta.sum(x)
+
+
+def test_a_stretch_of_two_leaves_does_not_fit_where_they_are_one(rng):
+    along, y = stretches.stretched(with_two_leaves(rng, 200)), with_two_leaves(rng, 200, same=True)
+    assert_same(along(y, np.float64(1.0))[0], y, np.float64(1.0))
+
+
+def below_another_shape(rng, n, shape):
+    b, h = leaf(rng, 2, 3), ta.tanh(leaf(rng, *shape))
+    for _ in range(n):
+        h = ta.tanh(h + b)
+    return ta.sum(h)
+
+
+def test_the_end_of_a_stretch_has_the_same_shape(rng):
+    along = stretches.stretched(below_another_shape(rng, 200, (2, 3)))
+    for n in range(170, 200):
+        y = below_another_shape(rng, n, (3,))
+        assert_same(along(y, np.float64(1.0))[0], y, np.float64(1.0))
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -183,6 +252,20 @@ def test_a_learners_own_rule_that_goes_wrong_on_the_way_is_named(bad, turns, rng
             for _ in range(700):
                 y = op(y) * 0.5
             ta.sum(y).backward()
+
+
+def test_a_learners_own_rule_is_called_once_where_no_stretch_fits(turns, rng):
+    calls, x = [], leaf(rng, 3)
+    op = altered(REGISTRY["tanh"], vjps=(lambda g, y, x: calls.append(1) or g * y,))
+    for at in range(6):
+        y = x
+        for n in range(700):
+            if at < 3:
+                y = ta.tanh(y) * 1.01
+            else:
+                y = y * 1.01 if n == 699 else op(y) if n == 690 else ta.sin(y) if rng.random() < 0.5 else ta.cos(y)
+        ta.sum(y).backward()
+    assert len(calls) == 3
 
 
 def test_what_is_infinite_is_looked_at_carefully_all_the_same(turns):
