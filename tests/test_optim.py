@@ -121,6 +121,7 @@ def test_an_optimiser_of_ones_own_writes_the_numbers_of_one_parameter_at_a_time(
     (lambda: AdamW([leaf(1.0)], weight_decay=0.1), "AdamW: there is no argument(.|\n)*Write decay=..."),
     (lambda: Signs([leaf(1.0)], learning_rate=0.1), "Signs: there is no argument 'learning_rate'"),
     (lambda: cosine(1.0, steps=3, warmup=3), "warmup=3"),
+    (lambda: cosine(1.0, steps=3, floor="a"), "floor='a' must be one number"),
     (lambda: inverse_root(1.0, 0), "warmup=0"),
     (lambda: clip_gradients([leaf(1.0)], 0.0), "norm=0.0"),
 ])

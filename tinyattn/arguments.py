@@ -143,7 +143,7 @@ def constant(value: Any, like: Any = None, name: str = "", single: bool = False)
     kind = type(value)
     if kind is float or kind is int or kind is bool:
         if like is None or (like.kind != "f" and (kind is float or (kind is int and like.kind == "b"))):
-            return new_leaf(Constant, np.asarray(value)[()], False)
+            return new_leaf(Constant, as_array(value, None, name)[()], False)
         key = (kind, like, value)
         array = _constants.get(key)
         if array is None:

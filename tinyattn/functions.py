@@ -477,7 +477,7 @@ def astype(x: TensorLike, dtype: DTypeLike) -> Tensor:
         if dtype is None:
             raise TypeError
         target = np.dtype(dtype)
-    except TypeError:
+    except (TypeError, ValueError):
         raise ArgumentTypeError(f"astype: {dtype!r} is not a dtype.") from None
     if target.kind != "f" or target.itemsize > 8:
         instead = "For whole numbers take t.data.astype(...)."

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from tinyattn.arguments import argument_names, as_array, refuse_unknown, values_of
+from tinyattn.arguments import argument_names, as_array, one_number, refuse_unknown, values_of
 from tinyattn.bundles import bundled
 from tinyattn.errors import ArgumentError, ArgumentTypeError, GraphError, NanError, ShapeError, message
 from tinyattn.names import describe
@@ -432,6 +432,7 @@ def cosine(lr: float, steps: int, warmup: int = 0, floor: float = 0.0) -> Schedu
     lr = _positive(lr, "cosine", "lr")
     if not all(isinstance(n, (int, np.integer)) for n in (steps, warmup)) or not 0 <= warmup < steps:
         raise ArgumentError(f"cosine: warmup={warmup!r} must be from 0 to less than steps={steps!r}.")
+    floor = one_number(floor, "cosine", "floor")
 
     def rate(step: int) -> float:
         if warmup and step <= warmup:

@@ -276,7 +276,7 @@ class Tensor:
 
     @grad.setter
     def grad(self, value: ArrayLike | None) -> None:
-        array = None if value is None else np.array(value, dtype=self.dtype)
+        array = None if value is None else np.array(as_array(value, self.dtype, "grad"))
         if array is not None and array.shape != self.shape:
             raise ShapeError(f"{names.describe(self)}.grad must have that shape; the array given has {array.shape}.")
         self._grad = array

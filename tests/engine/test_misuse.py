@@ -629,3 +629,17 @@ def test_several_arguments_may_be_named_in_a_list_and_by_numpy_s_numbers():
     assert isinstance(pair, tuple) and pair[0].tolist() == [2.0, 4.0, 6.0] and pair[1].tolist() == [1.0, 2.0, 3.0]
     one = ta.grad(lambda a, b: (a * b).sum(), np.int64(1))(VECTOR, 2 * VECTOR)
     assert one.tolist() == [1.0, 2.0, 3.0]
+
+
+@pytest.mark.parametrize("function", [ta.sum, ta.exp, ta.relu], ids=lambda function: function.__name__)
+def test_a_number_beyond_all_dtypes_is_refused_in_words(function):
+    with pytest.raises(ta.DTypeError, match=f"{function.__name__}: an array of object"):
+        function(10**30)
+
+
+@pytest.mark.parametrize("bad", ["a", object(), [1.0, "b"]], ids=["text", "object", "list"])
+def test_a_gradient_that_is_no_numbers_is_refused_in_words(bad):
+    x = ta.tensor([1.0, 2.0], requires_grad=True)
+    with pytest.raises(ta.DTypeError, match="grad: an array of"):
+        x.grad = bad
+    assert x.grad is None

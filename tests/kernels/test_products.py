@@ -49,11 +49,11 @@ def test_a_product_inside_a_part_is_not_split_again(monkeypatch: pytest.MonkeyPa
     threads.run(lambda _: inside.append(products.product(a, a)), range(1))
     asked: list[Any] = []
     monkeypatch.setattr(threads, "run", lambda work, parts: asked.append([work(part) for part in parts]))
-    threads.inside.now = True
+    small.inside.now = True
     try:
         products.product(a, a)
     finally:
-        threads.inside.now = False
+        small.inside.now = False
     assert asked == []
     products.product(a, a)
     assert len(asked) == 1 and len(asked[0]) == 8

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from tinyattn.kernels import blas, threads
+from tinyattn.kernels.small import inside
 
 PART = 4_000_000  # multiplications of a part: 80 µs, against 20 to give it to another thread
 MOST = 8  # parts
@@ -21,7 +22,7 @@ MOST = 8  # parts
 def product(a: Any, b: Any) -> Any:
     """``a @ b`` of two matrices, or of two stacks of as many."""
     ways = blas.control()
-    if threads.inside.now or ways is None:  # the cores have other parts of this work already
+    if inside.now or ways is None:  # the cores have other parts of this work already
         return _multiply(a, b)
     parts = min(MOST, math.prod(a.shape) * b.shape[-1] // PART, a.shape[0])
     if parts < 2:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import math
 import sys
+from _thread import _local
 from collections.abc import Iterable
 from typing import Any
 
@@ -15,6 +16,15 @@ import numpy as np
 
 ndarray = np.ndarray
 FEW = 1024  # numbers; so many ones are kept for sums
+
+
+class Inside(_local):
+    """Whether this thread is doing a part of something: see `tinyattn.kernels.threads`."""
+
+    now = False
+
+
+inside = Inside()
 
 
 def column_sums(g: Any) -> Any:
@@ -29,7 +39,7 @@ def quiet_dot(a: Any, b: Any) -> Any:
     """``a.dot(b)`` where one is a vector: of many numbers in one thread, because a BLAS that has started threads for so
     little lets them spin for milliseconds afterwards, on a core that others want.
     """
-    if a.size <= LONG and b.size <= LONG:
+    if (a.size <= LONG and b.size <= LONG) or inside.now:  # inside a part BLAS is held to one thread already
         return a.dot(b)
     from tinyattn.kernels import blas
 

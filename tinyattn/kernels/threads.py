@@ -14,7 +14,7 @@ import contextvars
 import math
 import os
 import sys
-from _thread import _local, allocate_lock, start_new_thread
+from _thread import allocate_lock, start_new_thread
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -22,6 +22,7 @@ from typing import Any
 
 from tinyattn.errors import ArgumentError
 from tinyattn.kernels import blas
+from tinyattn.kernels.small import inside
 
 
 class Setting:
@@ -73,15 +74,6 @@ def _cores() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
-
-
-class Inside(_local):
-    """Whether this thread is doing a part of something."""
-
-    now = False
-
-
-inside = Inside()
 
 
 class Job:
