@@ -93,6 +93,13 @@ each take 11.5: so of the difference most is Python's lock, a little is the memo
 thread comes after them (0.55). Layer norm shows it best, forward and back: 181 µs alone or in two processes, 245 in
 two threads, whatever the switch interval is and whether the threads are bound to their cores or not.
 
+In the small steps what is left is Python: a node going forward costs 0.35 µs beside NumPy (the call, the object, its
+place in the learner's code, shape and dtype), going back 0.15. W1s has 300 nodes of single numbers, for which NumPy
+takes 0.03 µs each: its step without names and checks is 0.13 of PyTorch's. Of a recording of a million operations more
+than half is Python's cycle collector, which walks through the growing graph seven times and finds nothing: a node takes
+2.1 µs with it and 0.95 without (`gc.disable()`), which would be 0.14 of PyTorch. It belongs to the learner's process,
+so nothing here switches it off.
+
 A product that reads or writes what is not in the cache takes a tenth to a fifth more than one that does: in W4 that
 is 0.7 ms of the 8.6 that the large products of a half take in float32, and 2.5 of 18.1 in float64.
 
