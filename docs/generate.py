@@ -148,7 +148,7 @@ def transpose_row(op: Op) -> list[str]:
 def composed_row(function: Callable[..., Any]) -> list[str]:
     """One line of the table of composed functions."""
     name = function.__name__
-    return [f"[`{name}`](#{anchor(name)})", summary(function), ", ".join(f"`{op}`" for op in ops_inside(function))]
+    return [f"[`{name}`](#{anchor(name)})", summary(function), ", ".join(f"`{op}`" for op in ops_inside(function)) or "–"]
 
 
 def formulas(op: Op) -> tuple[str, list[str]]:
@@ -262,7 +262,7 @@ def numpy_functions() -> str:
     """Which NumPy functions may be called on a tensor, and what they become."""
     both = {**numpy_protocol.UFUNCS, **numpy_protocol.FUNCTIONS}
     rows = [(numpy_name(theirs), f"`ta.{ours.__name__}`") for theirs, ours in both.items() if ours.__name__ in PUBLIC]
-    rows += [("np.pad", "`ta.pad` (mode 'constant')")]
+    rows += [("np.pad", "`ta.pad` (mode 'constant')"), ("np.linalg.norm", "`ta.norm` (without `ord`)")]
     return table(["NumPy", "becomes"], [[f"`{theirs}`", ours] for theirs, ours in sorted(set(rows))])
 
 

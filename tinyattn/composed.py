@@ -438,11 +438,10 @@ def moveaxis(x: TensorLike, source: Any, destination: Any) -> Tensor:
 
     Examples
     --------
-    >>> import numpy as np
     >>> import tinyattn as ta
-    >>> y = ta.moveaxis(np.zeros((2, 3, 4)), 0, -1)
-    >>> y.shape
-    (3, 4, 2)
+    >>> ta.moveaxis([[1.0, 2.0]], 0, -1)
+    tensor([[1.],
+            [2.]], shape=(2, 1))
     """
     x = operand(x, "moveaxis")
     froms, tos = axis_tuple(source, x, "moveaxis"), axis_tuple(destination, x, "moveaxis")

@@ -418,14 +418,19 @@ def wrong_rule(node: Tensor, slot: int, contribution: Any) -> Exception:
     assert op is not None
     name, place = op.names_of(len(node.inputs))[slot], place_text(node)
     shape = getattr(contribution, "shape", None)
-    dtype = getattr(contribution, "dtype", type(contribution).__name__)
+    dtype = getattr(contribution, "dtype", None)
+    given = f"shape {shape} and dtype {dtype}"
+    instead = "Where the forward broadcasts, end the rule in sum_to(g, x.shape)."
+    if shape is None or dtype is None:
+        given, instead = f"a {type(contribution).__name__}", "Write the rule with NumPy's operators and functions."
+    elif shape == x.shape:
+        instead = "Leave conversions out of forward and rule: result and gradient have the dtype of the input."
     return RuleError(
         message(
-            f"the rule of {op.name} for {name} gave shape {shape} and dtype {dtype};"
-            f" {name} has {x.shape} and {x.dtype}.",
+            f"the rule of {op.name} for {name} gave {given}; {name} has {x.shape} and {x.dtype}.",
             "A gradient has the shape and the dtype of its input."
             + (f" The op was applied at {place}." if place else ""),
-            "Where the forward broadcasts, end the rule in sum_to(g, x.shape).",
+            instead,
         )
     )
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from tinyattn import composed, functions
+from tinyattn import composed, elsewhere, functions
 from tinyattn.arguments import values_of
 from tinyattn.errors import ArgumentTypeError, GradientLost, message
 from tinyattn.mode import mode
@@ -44,6 +44,7 @@ REDUCTIONS: dict[Any, Callable[..., Any]] = {
 
 FUNCTIONS: dict[Any, Callable[..., Any]] = {
     np.sum: functions.sum, np.max: functions.max, np.min: functions.min, np.prod: functions.prod,
+    np.amax: functions.max, np.amin: functions.min,
     np.mean: composed.mean, np.var: composed.var, np.std: composed.std, np.where: functions.where,
     np.clip: functions.clip, np.reshape: functions.reshape, np.transpose: functions.transpose,
     np.matrix_transpose: functions.matrix_transpose, np.expand_dims: functions.expand_dims,
@@ -138,13 +139,26 @@ _NEAREST = {
     "np.take": "t[indices]", "np.diag": "t * np.eye(n)", "np.average": "(w * t).sum() / w.sum()",
     "np.median": "t[np.argsort(t.data)[t.size // 2]]", "np.sort": "t[np.argsort(t.data)]",
     "np.put_along_axis": "ta.where", "np.copyto": "t.assign(array)", "np.full_like": "ta.broadcast_to",
-    "np.round": "t.data.round()", "np.sign": "np.sign(t.data)", "np.floor": "np.floor(t.data)",
-    "np.add.at": "ta.index, whose gradient adds", "np.add.accumulate": "a matrix product with a triangle of ones",
+    "np.round": "t.data.round()", "np.add.at": "ta.index, whose gradient adds",
+    "np.add.accumulate": "a matrix product with a triangle of ones", "np.fabs": "ta.abs(x)",
+    "np.float_power": "ta.power(a, b)", "np.exp2": "2.0 ** x", "np.cbrt": "ta.power(x, 1 / 3)",
+    "np.hypot": "ta.sqrt(a * a + b * b)", "np.fmax": "ta.maximum(a, b)", "np.fmin": "ta.minimum(a, b)",
+    "np.sinh": "(ta.exp(x) - ta.exp(-x)) / 2", "np.cosh": "(ta.exp(x) + ta.exp(-x)) / 2",
+    "np.ravel": "ta.reshape(x, -1)", "np.ptp": "ta.max(x) - ta.min(x)", "np.diff": "x[..., 1:] - x[..., :-1]",
+    "np.fliplr": "ta.flip(x, 1)", "np.flipud": "ta.flip(x, 0)", "np.rollaxis": "ta.moveaxis(x, source, destination)",
+    "np.roll": "ta.concatenate([x[-n:], x[:-n]])", "np.unstack": "list(x)", "np.array_split": "ta.split(x, places)",
+    "np.atleast_2d": "x[None]", "np.nansum": "ta.where(np.isnan(x.data), 0.0, x).sum()",
+    "np.vecdot": "ta.sum(a * b, axis=-1)", "np.select": "ta.where(condition, a, b)",
+    "np.column_stack": "ta.stack([a, b], axis=-1)", "np.dstack": "ta.stack([a, b], axis=-1)",
+    "np.linalg.matmul": "a @ b", "np.linalg.outer": "ta.outer(a, b)", "np.linalg.trace": "ta.trace(x)",
+    "np.linalg.matrix_norm": "ta.norm(x, axis=(-2, -1))", "np.linalg.vector_norm": "ta.norm(x)",
+    "np.linalg.vecdot": "ta.sum(a * b, axis=-1)", "np.linalg.diagonal": "ta.einsum('...ii->...i', x)",
 }
+"""What is refused, with the nearest thing that is there; what `ta` is asked for, too, is in `elsewhere.NEAREST`."""
 
 
 def _not_supported(name: str) -> str:
-    nearest = _NEAREST.get(name)
+    nearest = _NEAREST.get(name) or elsewhere.NEAREST.get(name.removeprefix("np."))
     return message(
         f"{name} is not supported on a tensor.",
         "Converting the tensor to an array would lose its gradient silently, so it is refused.",

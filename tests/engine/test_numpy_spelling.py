@@ -1,5 +1,7 @@
 """NumPy's own spellings on tensors: each is recorded and right, everything else says what to write."""
 
+import operator
+import re
 import warnings
 
 import numpy as np
@@ -39,6 +41,8 @@ UFUNCS = {
 FUNCTIONS = {
     np.sum: [lambda f, x: f(x), lambda f, x: f(x, axis=1), lambda f, x: f(x, axis=(0, 1), keepdims=True)],
     np.max: [lambda f, x: f(x, axis=0)],
+    np.amax: [lambda f, x: f(x, axis=0), lambda f, x: f(x, -1, keepdims=True)],
+    np.amin: [lambda f, x: f(x)],
     np.min: [lambda f, x: f(x, axis=-1, keepdims=True)],
     np.prod: [lambda f, x: f(x, axis=1)],
     np.mean: [lambda f, x: f(x), lambda f, x: f(x, axis=0, keepdims=True)],
@@ -202,12 +206,40 @@ def test_shape_questions_and_likes():
         (lambda x: np.fft.fft(x), r"np\.fft\.fft is not supported.*np\.fft\.fft\(t\.data\)"),
         (lambda x: np.median(x), r"np\.median.*argsort"),
         (lambda x: np.copyto(x, 1.0), r"np\.copyto.*assign"),
+        (lambda x: np.tan(x), r"np\.tan.*ta\.sin\(x\) / ta\.cos\(x\)"),
+        (lambda x: np.linalg.trace(x), r"np\.linalg\.trace.*ta\.trace\(x\)"),
     ],
     ids=lambda value: value.split()[0].replace("\\", "") if isinstance(value, str) else "call",
 )
 def test_what_is_not_supported_says_so_and_names_the_nearest(call, nearest):
     with pytest.raises(ta.ArgumentTypeError, match="(?s)" + nearest):
         call(ta.tensor(M, requires_grad=True))
+
+
+ALIKE = {  # refused, and what the message says to write gives the same numbers
+    "np.exp2": (M,), "np.cbrt": (M,), "np.sinh": (M,), "np.cosh": (M,), "np.fabs": (M,), "np.hypot": (M, V),
+    "np.fmax": (M, V), "np.fmin": (M, V), "np.float_power": (M, V), "np.ravel": (M,), "np.ptp": (M,), "np.diff": (M,),
+    "np.fliplr": (M,), "np.flipud": (M,), "np.unstack": (M,), "np.atleast_2d": (V,), "np.nansum": (M,),
+    "np.vecdot": (M, V), "np.linalg.matmul": (M, V), "np.linalg.outer": (V, V),
+    "np.linalg.trace": (M[:, :2],), "np.linalg.vector_norm": (M,), "np.linalg.matrix_norm": (M,),
+    "np.linalg.vecdot": (M, V), "np.linalg.diagonal": (M[:, :2],), "np.log2": (M,), "np.log10": (M,), "np.tan": (M,),
+    "np.log1p": (M,), "np.expm1": (M,), "np.logaddexp": (V, V + 1), "np.tril": (M[:, :2],), "np.triu": (M[:, :2],),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ALIKE)
+def test_the_nearest_thing_gives_what_numpy_would_have_given(name):
+    function = operator.attrgetter(name.removeprefix("np."))(np)
+    tensors = [ta.tensor(array, requires_grad=True) for array in ALIKE[name]]
+    with pytest.raises(ta.ArgumentTypeError, match=re.escape(f"{name} is not supported")) as refused:
+        function(*tensors)
+    (line,) = (line for line in str(refused.value).split("\n") if line.startswith("  Write "))
+    there = {"np": np, "ta": ta, "x": tensors[0], "a": tensors[0], "b": tensors[-1], "n": 2}
+    found = eval(line.removeprefix("  Write ").partition(". Where no gradient")[0], there)
+    parts = found if isinstance(found, list) else [found]
+    assert all(part.requires_grad for part in parts)
+    for ours, theirs in zip(parts, [function(*ALIKE[name])] if parts == [found] else function(*ALIKE[name])):
+        close(ours, theirs, rtol=1e-13)
 
 
 @pytest.mark.parametrize(
