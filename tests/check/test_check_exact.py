@@ -267,7 +267,7 @@ def test_fast_code_of_a_fused_op_that_only_floats_run_is_held_against_its_compos
     op = REGISTRY[name]
 
     def wrong(g, y, *rest):
-        made = list(op.vjps(g, y, *rest))
+        made = [rule(g, y, *rest) for rule in op.vjps] if isinstance(op.vjps, tuple) else list(op.vjps(g, y, *rest))
         if isinstance(made[0], np.ndarray) and made[0].dtype.kind == "f":
             spot = np.zeros(made[0].shape)
             spot.flat[int(np.argmax(np.abs(made[0])))] = 1e-12

@@ -26,6 +26,7 @@ _logaddexp = register(Op(
      lambda g, y, a, b: sum_to(g * np.exp(b - y), b.shape)),
     "y[...] = log(exp(a[...]) + exp(b[...]))",
     inputs=("a", "b"),
+    composed=lambda a, b: np.log(np.exp(a) + np.exp(b)),
     sample=lambda rng: [((rng.normal(size=(2, 3)), rng.normal(size=3)), ())],
 ))
 
@@ -127,6 +128,19 @@ def test_it_is_drawn(loss: ta.Tensor) -> None:
     picture = viz.draw(loss, gradients=True)
     assert "logaddexp(a, b)" in picture.text
     assert "logaddexp" in picture.dot
+
+
+def test_it_is_compiled_and_handed_over_by_its_composed_form(names: dict[str, Any], rng: np.random.Generator) -> None:
+    from tinyattn import handover
+
+    a, b = arrays(rng)
+    f = lambda a: ta.sum(names["logaddexp"](a, b))
+    want, slopes = ta.value_and_grad(f)(a)
+    value, found = ta.value_and_grad(ta.compile(f))(a)
+    close(value.data, want.data, rtol=1e-14)
+    close(found.data, slopes.data, rtol=1e-14)
+    handed = handover.to_function(f(ta.tensor(a, requires_grad=True)))
+    close(handed(handed.parameters), want.data, rtol=1e-14)
 
 
 def test_it_is_documented(names: dict[str, Any], root: Path) -> None:
