@@ -76,6 +76,10 @@ def failed_call(op: Op, inputs: Sequence[Tensor], params: tuple[Any, ...], error
         return ShapeError(message(f"{call}: the result does not fit into memory.", "", made))
     if isinstance(error, IndexError):
         return IndexRangeError(message(f"{op.name}({shown}): {words}.", why, advice))
+    if isinstance(error, TypeError) and "numpy boolean" in words:
+        advice = f"Write ta.tensor(..., dtype=float); for masks work on t.data. {made}".strip()
+        call = f"{op.name}({_pairs(names, [x.dtype for x in inputs])})"
+        return DTypeError(message(f"{call} is not defined.", "True and False are no numbers here.", advice))
     if isinstance(error, TypeError):
         return DTypeError(message(f"{op.name}({_pairs(names, [x.dtype for x in inputs])}): {words}.", why, advice))
     return ShapeError(message(f"{call} does not fit." if why else f"{call}: {words}.", why, advice))

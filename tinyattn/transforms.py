@@ -231,6 +231,11 @@ def vjp(f: Callable[..., Tensor], *primals: Any) -> tuple[Tensor, Callable[[Any]
     y, fresh, nested = _run("vjp", f, primals, range(len(primals)))
 
     def pull(cotangent: Any) -> tuple[Tensor, ...]:
+        if cotangent is not None:
+            given = cotangent if isinstance(cotangent, Tensor) else as_array(cotangent, name="vjp: the cotangent")
+            if given.shape != y.shape:
+                what = f"vjp: the cotangent has shape {given.shape}, and the result of f {y.shape}."
+                raise ShapeError(message(what, "It weights each number of the result, so they must be equal."))
         watched = isinstance(cotangent, Tensor) and cotangent.requires_grad and mode.recording
         return tuple(_slopes(y, fresh, cotangent, nested or watched))
 
@@ -390,6 +395,11 @@ def elementwise_grad(f: Callable[..., Tensor], argnum: int = 0) -> Callable[...,
     callable
         Called as ``f`` is; gives the slopes, in the shape of that argument.
 
+    Raises
+    ------
+    ShapeError
+        When ``f`` gives another shape than that argument's: then a sum of slopes would pass for a slope.
+
     Examples
     --------
     >>> import tinyattn as ta
@@ -397,5 +407,17 @@ def elementwise_grad(f: Callable[..., Tensor], argnum: int = 0) -> Callable[...,
     tensor([1.        , 0.41997434], shape=(2,))
     """
     _differentiable(f, "elementwise_grad")
-    _places(argnum, "elementwise_grad", "argnum")
-    return grad(lambda *args, **kwargs: ta.sum(f(*args, **kwargs)), argnum)
+    numbers = _places(argnum, "elementwise_grad", "argnum")
+
+    def total(*args: Any, **kwargs: Any) -> Tensor:
+        y = f(*args, **kwargs)
+        if not isinstance(y, Tensor):
+            raise explain.not_a_tensor_result(y, f, "elementwise_grad")
+        for x in [args[n] for n in numbers]:
+            if x.shape != y.shape:
+                what = f"elementwise_grad: f gave shape {y.shape} for an argument of shape {x.shape}."
+                why = "A slope at each entry needs one result for each entry."
+                raise ShapeError(message(what, why, "Write ta.grad(f) for one number, ta.jacobian(f, x) for several."))
+        return ta.sum(y)
+
+    return grad(total, argnum)

@@ -658,6 +658,15 @@ def test_transforms_leave_no_cycle_behind(no_collector):
 # -- looking at a tensor ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("call", [lambda t: -t, lambda t: t - t], ids=["negative", "subtract"])
+def test_true_and_false_are_no_numbers_and_no_operator_is_proposed_that_is_refused_too(call):
+    t = ta.tensor([True, False])
+    words = r"(?s)\(t: bool.*Write ta\.tensor\(\.\.\., dtype=float\).*t was made at"
+    with pytest.raises(ta.DTypeError, match=words) as refused:
+        call(t)
+    assert "^" not in str(refused.value) and "~" not in str(refused.value)
+
+
 def test_equality_gives_booleans_and_hash_goes_by_identity():
     a, b = leaf(1.0, 2.0), leaf(1.0, 3.0)
     np.testing.assert_array_equal(a == b, [True, False])

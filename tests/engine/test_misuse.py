@@ -560,7 +560,7 @@ DERIVATIVES = {
     "jacobian": lambda f, x: ta.jacobian(f, x),
     "hessian": lambda f, x: ta.hessian(f, x),
     "hvp": lambda f, x: ta.hvp(f, x, x),
-    "elementwise_grad": lambda f, x: ta.elementwise_grad(f)(x),
+    "elementwise_grad": lambda f, x: ta.elementwise_grad(ta.square if f is total else f)(x),
 }
 NOT_A_FUNCTION = {"number": 3, "text": "f", "none": None, "list": [total], "array": np.ones(3)}
 
