@@ -36,10 +36,12 @@ def test_cross_entropy_with_and_without_a_shift_is_the_composed_one(
 ) -> None:
     x, targets = _scores(kind, rng, dtype), rng.integers(0, CLASSES, ROWS)
     targets[5] = 3  # not the entry that is gone
-    if smoothing and kind == "one entry gone":
-        pytest.skip("every class has some weight, so the loss is infinite")
     settings = (targets, ignore, smoothing, "none")
     found = cross_entropy.forward(x, *settings)[0]
+    if smoothing and kind == "one entry gone":  # every class has some weight, so the loss is infinite
+        assert found[5] == np.inf
+        x, targets, found = np.delete(x, 5, 0), np.delete(targets, 5), np.delete(found, 5)
+        settings = (targets, ignore, smoothing, "none")
     with np.errstate(invalid="ignore"):  # 0 times infinity, not chosen
         wanted = cross_entropy.composed(x.astype(np.float64), *settings)
     np.testing.assert_allclose(found, wanted, rtol=2e-6 if dtype == "float32" else 1e-13, atol=0)
