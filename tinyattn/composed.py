@@ -223,8 +223,10 @@ def norm(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
     >>> ta.norm([3.0, 4.0])
     tensor(5., shape=())
     """
+    x = operand(x, "norm")
+    axes = axis_tuple(axis, x, "norm")  # first: a message shall name x, not its squares
     squares = square(x)
-    return root_with_zero_slope(ta.sum(squares, axis, keepdims))
+    return root_with_zero_slope(ta.sum(squares, axes, keepdims))
 
 
 @named_by_caller
@@ -633,6 +635,7 @@ def cosine_similarity(a: TensorLike, b: TensorLike, axis: int = -1, eps: float =
     tensor(0.70710678, shape=())
     """
     left, right = operand(a, "cosine_similarity"), operand(b, "cosine_similarity")
+    axis_tuple(axis, max(left, right, key=lambda x: x.ndim), "cosine_similarity")
     products = ta.sum(left * right, axis)
     lengths = norm(left, axis) * norm(right, axis)
     return products / ta.maximum(lengths, one_number(eps, "cosine_similarity", "eps"))
@@ -682,7 +685,7 @@ def rms_norm(x: TensorLike, gain: TensorLike, eps: float = 1e-5) -> Tensor:
     Raises
     ------
     ShapeError
-        When the shapes do not broadcast.
+        When there is not one gain for each entry of a row.
 
     Examples
     --------
@@ -692,7 +695,9 @@ def rms_norm(x: TensorLike, gain: TensorLike, eps: float = 1e-5) -> Tensor:
     """
     x = operand(x, "rms_norm")
     scale = gain if isinstance(gain, Tensor) else constant(gain, x.dtype, "rms_norm")
-    if x.ndim and scale.shape not in ((), x.shape[-1:]):
+    if not x.ndim:
+        raise unfit(ShapeError, "rms_norm", x, "x needs at least one axis.", "", "Write x[None] for a row of one.")
+    if scale.shape not in ((), x.shape[-1:]):
         why, instead = "It needs one number for each entry of a row.", f"Give it the shape {x.shape[-1:]}."
         raise unfit(ShapeError, "rms_norm", x, f"gain {scale.shape} does not fit.", why, instead)
     root = ta.sqrt(mean(square(x), -1, keepdims=True) + one_number(eps, "rms_norm", "eps"))
@@ -819,6 +824,8 @@ def one_hot(ids: ArrayLike, classes: int) -> Tensor:
     ------
     IndexRangeError
         When an id is outside 0 to classes - 1.
+    ArgumentError
+        When there are ids and no classes.
 
     Examples
     --------
@@ -828,7 +835,9 @@ def one_hot(ids: ArrayLike, classes: int) -> Tensor:
             [1., 0., 0.]], shape=(2, 3))
     """
     numbers = whole_array(ids, "one_hot", "ids")
-    in_range(numbers, whole_number(classes, "one_hot", "classes"), "one_hot", "id")
+    if whole_number(classes, "one_hot", "classes") < 1 and numbers.size:
+        raise ArgumentError(f"one_hot: classes={classes} leaves no place for the 1.")
+    in_range(numbers, classes, "one_hot", "id")
     return operand((np.arange(classes) == numbers[..., None]).astype(float), "one_hot")
 
 

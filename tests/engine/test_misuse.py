@@ -544,6 +544,34 @@ def test_a_keyword_that_a_composed_function_has_not_is_answered_in_our_words(nam
         FUNCTIONS[name](ROWS, inplace=True)
 
 
+INSIDE = {
+    "norm": lambda rows: ta.norm(rows, axis=3),
+    "norm twice": lambda rows: ta.norm(rows, axis=(0, 0)),
+    "cosine_similarity": lambda rows: ta.cosine_similarity(rows, rows, axis=3),
+    "rms_norm": lambda rows: ta.rms_norm(ta.sum(rows), [1.0]),
+    "std": lambda rows: ta.std(rows, axis=3),
+    "logsumexp": lambda rows: ta.logsumexp(rows, axis=3),
+    "trace": lambda rows: ta.trace(rows),
+}
+
+
+@pytest.mark.parametrize("name", list(INSIDE))
+def test_a_composed_function_tells_of_the_tensor_that_it_was_given_and_not_of_its_own(name):
+    rows = ta.tensor(np.ones((2, 3)), requires_grad=True)
+    with pytest.raises((ta.AxisError, ta.ShapeError)) as refused:
+        INSIDE[name](rows)
+    text = str(refused.value)
+    assert text.startswith(name.split()[0]) and not re.search("squares|multiply|power", text), text
+    assert name == "rms_norm" or "(rows: (2, 3)" in text, text
+
+
+@pytest.mark.parametrize("classes", [0, -1])
+def test_a_row_without_places_has_none_for_the_one(classes):
+    with pytest.raises(ta.ArgumentError, match=f"one_hot: classes={classes} leaves no place"):
+        ta.one_hot([0], classes)
+    assert ta.one_hot(np.zeros(0, int), 0).shape == (0, 0)
+
+
 # -- derivatives -------------------------------------------------------------------------------------------------------
 
 
