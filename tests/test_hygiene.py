@@ -22,7 +22,7 @@ READ_NOT_FETCHED = {"www.w3.org", "creativecommons.org", "universaldependencies.
                     "127.0.0.1", "localhost"}
 LEFT_OVER = re.compile(r"\b(?:TO[D]O|FIX[M]E|XX[X]|HA[C]K)\b")
 LONGEST_FILE, LONGEST_FUNCTION = 400, 50
-LARGEST_ENGINE = 1_395  # where it stands; the wish is 1,200, so this number only ever goes down
+LARGEST_ENGINE = 1_395  # where it stands; the wish is 1,200, so only a new record of the rule book may raise it
 
 
 def texts() -> list[tuple[str, str]]:

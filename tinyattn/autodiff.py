@@ -16,8 +16,7 @@ import numpy as np
 
 from tinyattn import explain
 from tinyattn import functions as ta
-from tinyattn.arguments import constant, values_of
-from tinyattn.errors import DTypeError
+from tinyattn.arguments import as_array, constant
 from tinyattn.kernels.small import all_finite, owned
 from tinyattn.mode import mode, switched, switches
 from tinyattn.ops.helpers import carefully
@@ -25,7 +24,6 @@ from tinyattn.quick import check_contract, quick_walk
 from tinyattn.repeated import repeated_walk
 from tinyattn.tensor import Tensor, latest, tensor
 
-_by_creation = attrgetter("order")
 Observer = Callable[[Tensor, int, Any], None]
 
 
@@ -45,7 +43,7 @@ def reachable(outputs: Sequence[Tensor]) -> list[Tensor]:
                 if x not in seen:
                     seen.add(x)
                     waiting.append(x)
-    return sorted(seen, key=_by_creation, reverse=True)
+    return sorted(seen, key=attrgetter("order"), reverse=True)
 
 
 @np.errstate(all="ignore")  # an infinite slope is no news here; what comes out of it is looked at below
@@ -83,8 +81,8 @@ def propagate(
     nodes = reachable([y for y, _ in starts])
     on_the_way = None if targets is None else _on_the_way(nodes, set(targets))
     if targets is not None and on_the_way is not None and observe is None and not create_graph:
-        everything = len(on_the_way) == len(nodes) and all(x.op is None for x in targets)
-        found = quick_walk(starts)[0] if everything else walk(starts, targets, on_the_way)
+        some = len(on_the_way) < len(nodes) or any(x.op is not None for x in targets)
+        found = walk(starts, targets, on_the_way) if some else quick_walk(starts)[0]
         if all_finite(found.values()):
             return found
     with carefully():
@@ -139,11 +137,15 @@ def _contributions(
 ) -> list[Any]:
     """The vector-Jacobian products of a node: one for each input, None where none is wanted."""
     wanted = [x.requires_grad if on_the_way is None else x in on_the_way for x in inputs]
-    if create_graph:
-        made = _pull_recorded(node, g, wanted)
-    else:
-        made = node.op.pull(g, node._value, node.saved, [x._value for x in inputs], node.params, wanted)
-    return [contribution if want else None for want, contribution in zip(wanted, made, strict=True)]
+    try:
+        if create_graph:
+            made = _pull_recorded(node, g, wanted)
+        else:
+            made = node.op.pull(g, node._value, node.saved, [x._value for x in inputs], node.params, wanted)
+        return [contribution if want else None for want, contribution in zip(wanted, made, strict=True)]
+    except Exception as error:
+        explain.note_rule(node, error)
+        raise
 
 
 def _on_the_way(nodes: list[Tensor], targets: set[Tensor]) -> set[Tensor]:
@@ -186,11 +188,9 @@ def seed_for(output: Tensor, seed: Any, name: str) -> Any:
         if output.shape and output.size != 1:
             raise explain.seed_needed(output, name)
         return np.ones(output.shape, output.dtype) if output.shape else _ONE.get(output.dtype) or output.dtype.type(1)
-    array = np.array(values_of(seed))
+    array = np.array(as_array(seed, None, name))
     if array.shape != output.shape:
         raise explain.seed_shape(output, name, array.shape)
-    if array.dtype.kind not in "fiub":
-        raise DTypeError(f"{name}: the seed has dtype {array.dtype}; numbers are needed.")
     return array.astype(output.dtype)[()]
 
 
@@ -212,5 +212,5 @@ def gradients_of(output: Tensor, wrt: Sequence[Tensor], seed: Any = None, create
     if create_graph:
         start = ta.astype(seed, output.dtype) if isinstance(seed, Tensor) else constant(start)
     found = propagate([(output, start)], wrt, create_graph)
-    cotangents = [found[x] if x in found else np.zeros(x.shape, x.dtype) for x in wrt]
+    cotangents = (found[x] if x in found else np.zeros(x.shape, x.dtype) for x in wrt)
     return [g if isinstance(g, Tensor) else tensor(g) for g in cotangents]

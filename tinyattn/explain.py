@@ -373,6 +373,14 @@ def in_place(x: Tensor) -> Exception:
     )
 
 
+def note_rule(node: Tensor, error: Exception) -> None:
+    """Say of what a learner's rule raised whose rule it was."""
+    if not isinstance(error, TinyattnError) and node.op is not None:
+        shapes = ", ".join(str(x.shape) for x in node.inputs)
+        made = f", made at {place}" if (place := place_text(node)) else ""
+        error.add_note(f"while the rule of {node.op.name} computed a gradient for {shapes}{made}")
+
+
 _FOR_LEAVES = {
     "assigned": ("Its numbers follow from its inputs.", "Assign a leaf, or start a new one: ta.tensor(t.data)."),
     "copied without its graph": ("", "Copy the numbers: ta.tensor(t.data), or t.detach()."),

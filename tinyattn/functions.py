@@ -1273,23 +1273,36 @@ class Missing:
 
 
 MISSING = {
-    "add_": ".assign(...)", "all": "(t > 0).all()", "any": "(t > 0).any()", "argmax": "t.data.argmax(...)",
-    "argmin": "t.data.argmin(...)", "argsort": ".data.argsort(...)", "bmm": "a @ b", "chunk": ".split(parts)",
-    "clamp": ".clip(low, high)", "clone": ".detach()", "copy": ".detach(), or .numpy() for an array",
-    "copy_": ".assign(...)", "cpu": ".data (everything is on the CPU here)",
-    "cuda": ".data (everything is on the CPU here)", "cumsum": "a product with a triangle of ones",
-    "detach_": ".detach()", "dim": ".ndim", "div": "a / b", "double": ".astype(np.float64)",
-    "expand": ".broadcast_to(shape)", "expm1": "ta.exp(t) - 1", "fill": ".assign(...)",
-    "flatten": ".reshape(-1)", "float": ".astype(float)", "gather": "ta.take_along_axis(t, indices, axis)",
-    "half": ".astype(np.float16)", "index_select": "t[indices]", "int": ".data.astype(int)",
-    "log1p": "ta.log(1 + t)", "long": ".data.astype(int)", "masked_select": "t[mask]", "mm": "a @ b",
-    "mul": "a * b", "mul_": ".assign(...)", "neg": "-t", "new_zeros": "ta.tensor(np.zeros(shape))",
+    "absolute": ".abs()", "add_": ".assign(...)", "all": "(t > 0).all()", "allclose": "np.allclose(t.data, u.data)",
+    "amax": ".max(axis)", "amin": ".min(axis)", "any": "(t > 0).any()", "argmax": "t.data.argmax(...)",
+    "argmin": "t.data.argmin(...)", "argsort": ".data.argsort(...)", "bmm": "a @ b", "ceil": "np.ceil(t.data)",
+    "chunk": ".split(parts)", "clamp": ".clip(low, high)", "clone": ".detach()",
+    "copy": ".detach(), or .numpy() for an array", "copy_": ".assign(...)",
+    "cpu": ".data (everything is on the CPU here)", "cuda": ".data (everything is on the CPU here)",
+    "cumsum": "a product with a triangle of ones", "detach_": ".detach()", "diag": "t[np.arange(n), np.arange(n)]",
+    "diagonal": "t[np.arange(n), np.arange(n)]", "dim": ".ndim", "div": "a / b", "double": ".astype(np.float64)",
+    "eq": "t == u", "equal": "np.array_equal(t.data, u.data)", "exp2": "2.0 ** t", "expand": ".broadcast_to(shape)",
+    "expand_as": ".broadcast_to(u.shape)", "expm1": "ta.exp(t) - 1", "fill": ".assign(...)", "fill_": ".assign(...)",
+    "flatten": ".reshape(-1)", "float": ".astype(float)", "floor": "np.floor(t.data)",
+    "gather": "ta.take_along_axis(t, indices, axis)", "ge": "t >= u", "gt": "t > u", "half": ".astype(np.float16)",
+    "index_select": "t[indices]", "int": ".data.astype(int)", "isfinite": "np.isfinite(t.data)",
+    "isinf": "np.isinf(t.data)", "isnan": "np.isnan(t.data)", "le": "t <= u", "log10": "ta.log(t) / math.log(10)",
+    "log1p": "ta.log(1 + t)", "log2": "ta.log(t) / math.log(2)", "long": ".data.astype(int)", "lt": "t < u",
+    "masked_fill_": ".masked_fill(mask, value)", "masked_select": "t[mask]", "median": "np.median(t.data)",
+    "mm": "a @ b", "movedim": ".moveaxis(a, b)", "mul": "a * b", "mul_": ".assign(...)", "mv": "t @ v",
+    "ndimension": ".ndim", "ne": "t != u", "neg": "-t", "new_zeros": "ta.tensor(np.zeros(shape))",
     "nonzero": "np.nonzero(t.data)", "numel": ".size", "permute": ".transpose(...)", "pow": "t ** exponent",
     "ravel": ".reshape(-1)", "repeat": "ta.broadcast_to(...)",
-    "requires_grad_": "ta.tensor(t.data, requires_grad=True)", "round": ".data.round()",
-    "rsqrt": "1 / ta.sqrt(t)", "sign": "np.sign(t.data)", "sort": "t[np.argsort(t.data)]", "sub": "a - b",
-    "sub_": ".assign(...)", "t": ".mT", "to": ".astype(dtype) (everything is on the CPU here)",
-    "unbind": "list(t)", "unsqueeze": ".expand_dims(axis)", "view": ".reshape(...)", "zero_": ".assign(...)",
+    "requires_grad_": "ta.tensor(t.data, requires_grad=True)", "reshape_as": ".reshape(u.shape)",
+    "roll": "ta.concatenate([t[-1:], t[:-1]])", "round": ".data.round()", "rsqrt": "1 / ta.sqrt(t)",
+    "sign": "np.sign(t.data)", "sort": "t[np.argsort(t.data)]", "sub": "a - b", "sub_": ".assign(...)",
+    "swapdims": ".swapaxes(a, b)", "t": ".mT", "take": "t[indices]",
+    "take_along_dim": "ta.take_along_axis(t, indices, axis)", "tan": "ta.sin(t) / ta.cos(t)",
+    "tile": "ta.broadcast_to(...)", "to": ".astype(dtype) (everything is on the CPU here)",
+    "topk": "t[np.argsort(-t.data)[:k]]", "tril": "ta.where(np.tri(n, dtype=bool), t, 0.0)",
+    "triu": "ta.where(np.tri(n, dtype=bool).T, t, 0.0)", "type": ".astype(dtype)", "unbind": "list(t)",
+    "unique": "np.unique(t.data)", "unsqueeze": ".expand_dims(axis)", "view": ".reshape(...)",
+    "view_as": ".reshape(u.shape)", "where": "ta.where(condition, t, other)", "zero_": ".assign(...)",
 }  # fmt: skip
 """Methods of other libraries, with the nearest thing here; what begins with a dot is a method or attribute of it."""
 
@@ -1317,6 +1330,7 @@ def add_methods(functions: dict[str, Callable[..., Any]]) -> None:
 
 
 add_methods(METHODS)
+setattr(Tensor, "__contains__", lambda self, value: bool((self == value).any()))  # noqa: B010
 for _name in COMPOSED:
     setattr(Tensor, _name, Method(_name, "tinyattn.composed"))
 for _name in ("__copy__", "__dlpack__", "__dlpack_device__", "_repr_html_"):

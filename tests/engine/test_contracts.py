@@ -789,3 +789,8 @@ def test_relu_of_single_numbers_is_that_of_arrays():
         one, many = ta.relu(ta.tensor(value)).data, ta.relu(ta.tensor([value])).data[0]
         np.testing.assert_array_equal(one, many)
         assert np.signbit(one) == np.signbit(many)
+
+
+def test_whether_a_number_is_in_a_tensor():
+    x = leaf(1.0, 2.0)
+    assert 2.0 in x and 3.0 not in x and 2 in x * 1.0

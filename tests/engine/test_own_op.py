@@ -159,3 +159,26 @@ def test_threads_may_use_one_op_at_once():
     for thread in threads:
         thread.join()
     assert len(results) == 4 and all(np.array_equal(results[0], r) for r in results)
+
+
+def _raising(*arguments):
+    return 1 / 0
+
+
+@pytest.mark.parametrize("rules", [(_raising,), _raising, lambda g, y, x: (g, g)], ids=["each", "joint", "too many"])
+@pytest.mark.parametrize("create_graph", [False, True])
+def test_a_rule_that_raises_is_named_with_its_line(rules, create_graph):
+    x = ta.tensor([1.0, 2.0], requires_grad=True)
+    y = altered(REGISTRY["exp"], vjps=rules)(x)
+    with pytest.raises((ZeroDivisionError, ValueError)) as raised:
+        ta.sum(y).backward() if not create_graph else ta.grad(ta.sum(y), x, create_graph=True)
+    (note,) = raised.value.__notes__
+    assert note.startswith("while the rule of exp computed a gradient for (2,), made at test_own_op.py:")
+
+
+def test_a_seed_that_is_no_array_is_refused_in_words():
+    x = ta.tensor([1.0, 2.0], requires_grad=True)
+    for seed in ([[1.0], [1.0, 2.0]], "a", [1j, 2j]):
+        with pytest.raises(ta.TinyattnError, match=r"^backward: "):
+            (x * 2.0).backward(seed)
+    assert x.grad is None
