@@ -227,7 +227,7 @@ ALIKE = {  # refused, and what the message says to write gives the same numbers
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", ALIKE)
+@pytest.mark.parametrize("name", [name for name in ALIKE if name != "np.unstack" or hasattr(np, "unstack")])  # 2.1
 def test_the_nearest_thing_gives_what_numpy_would_have_given(name):
     function = operator.attrgetter(name.removeprefix("np."))(np)
     tensors = [ta.tensor(array, requires_grad=True) for array in ALIKE[name]]
