@@ -37,7 +37,12 @@ if TYPE_CHECKING:  # numpy.typing costs a tenth of importing NumPy, and only typ
     F = TypeVar("F", bound=Callable[..., Any])
 
 
-TAKES_UNKNOWN = 8  # `inspect.CO_VARKEYWORDS`
+TAKES_ANY = 8  # `inspect.CO_VARKEYWORDS`
+
+
+def takes_any(function: Any) -> bool:
+    """Whether a function takes every keyword, by ``**options``."""
+    return bool(function.__code__.co_flags & TAKES_ANY)
 
 
 def argument_names(function: Callable[..., Any]) -> tuple[str, ...]:
@@ -62,8 +67,8 @@ def known_arguments(function: F) -> F:
     """
     name, known = function.__name__, argument_names(function)
     all_known, code = frozenset(known), function.__code__
-    if code.co_flags & TAKES_UNKNOWN:
-        plain: Any = code.replace(co_flags=code.co_flags & ~TAKES_UNKNOWN)
+    if takes_any(function):
+        plain: Any = code.replace(co_flags=code.co_flags & ~TAKES_ANY)
         shown = FunctionType(plain, function.__globals__, name, function.__defaults__)
         shown.__annotations__ = {at: kind for at, kind in function.__annotations__.items() if at != "unknown"}
         function.__wrapped__ = shown  # type: ignore[attr-defined]
@@ -74,6 +79,17 @@ def known_arguments(function: F) -> F:
         if kwargs and not all_known.issuperset(kwargs):
             refuse_unknown(name, kwargs, known)
         return function(*args, **kwargs)
+
+    return wrapper  # type: ignore[return-value]
+
+
+def known_to_start(start: F, known: Sequence[str], name: str = "") -> F:
+    """Let an ``__init__`` answer keywords of other libraries in the name of a class; mostly that of what is made."""
+
+    @functools.wraps(start)
+    def wrapper(self: Any, *args: Any, **kwargs: Any) -> None:
+        refuse_unknown(name or type(self).__name__, kwargs, known)
+        start(self, *args, **kwargs)
 
     return wrapper  # type: ignore[return-value]
 

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from tinyattn.arguments import argument_names, as_array, one_number, refuse_unknown, values_of
+from tinyattn.arguments import argument_names, as_array, known_to_start, one_number, values_of
 from tinyattn.bundles import bundled
 from tinyattn.errors import ArgumentError, ArgumentTypeError, GraphError, NanError, ShapeError, message
 from tinyattn.names import describe
@@ -30,14 +30,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 def _known_keywords(start: F) -> F:
     """Let an ``__init__`` answer the keywords of other libraries in words."""
-    known = argument_names(start)
-
-    @functools.wraps(start)
-    def wrapper(self: Optimiser, *args: Any, **kwargs: Any) -> None:
-        refuse_unknown(type(self).__name__, kwargs, known)
-        start(self, *args, **kwargs)
-
-    return wrapper  # type: ignore[return-value]
+    return known_to_start(start, argument_names(start))
 
 
 def _entrywise(move: F) -> F:

@@ -15,7 +15,15 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import numpy as np
 
-from tinyattn.arguments import argument_names, as_array, known_arguments, refuse_unknown, yes_or_no
+from tinyattn.arguments import (
+    argument_names,
+    as_array,
+    known_arguments,
+    known_to_start,
+    refuse_unknown,
+    takes_any,
+    yes_or_no,
+)
 from tinyattn.errors import ArgumentError, ArgumentTypeError, ShapeError, listed, message
 from tinyattn.mode import scope
 from tinyattn.names import describe, stored_target
@@ -67,8 +75,8 @@ class Module:
         if isinstance(start, FunctionType):
             more = () if passes_on_to is None else passes_on_to._arguments
             cls._arguments = tuple(dict.fromkeys(argument_names(start) + more))
-            if passes_on_to is not None or not _takes_any(start):
-                cls.__init__ = _answering(start, cls.__name__, cls._arguments)  # type: ignore[method-assign]
+            if passes_on_to is not None or not takes_any(start):
+                cls.__init__ = known_to_start(start, cls._arguments, cls.__name__)  # type: ignore[method-assign]
 
     def __setattr__(self, name: str, value: Any) -> None:
         for path, part in _parts(name, value, "[{}]"):
@@ -312,28 +320,13 @@ class Module:
         return f"{type(self).__name__}({sizes.strip(chr(10))}{inside}{chr(10) if inside else ''})"
 
 
-def _answering(start: Any, name: str, known: tuple[str, ...]) -> Any:
-    """An ``__init__`` that refuses a keyword that it does not have in the name of the class."""
-
-    @functools.wraps(start)
-    def wrapper(self: Module, *args: Any, **kwargs: Any) -> None:
-        refuse_unknown(name, kwargs, known)
-        start(self, *args, **kwargs)
-
-    return wrapper
-
-
 @functools.lru_cache(maxsize=256)
 def _known_to(forward: Any) -> tuple[frozenset[str], tuple[str, ...]] | None:
     """The keywords of a forward, as a set and in order; None where it takes any."""
-    if not isinstance(forward, FunctionType) or _takes_any(forward):
+    if not isinstance(forward, FunctionType) or takes_any(forward):
         return None
     names = argument_names(forward)
     return frozenset(names), names
-
-
-def _takes_any(function: FunctionType) -> bool:
-    return bool(function.__code__.co_flags & 0x08)  # it has **options
 
 
 def _parts(name: str, value: Any, pattern: str) -> Iterator[tuple[str, Module | Tensor]]:
